@@ -34,7 +34,7 @@ from rich.table import Table
 import rayft
 from actors.wire.messages import message
 from bench import apache, fake_brokers, frames
-from bench.end_to_end import RESULTS, Side
+from bench.end_to_end import RESULTS, SETTLE_SECONDS, Side
 
 SIDES = ("rayft", "Apache Kafka")
 FAKES = range(101, 104)
@@ -380,6 +380,7 @@ def measure(sizes: list[int], kafka_max: int, rounds: int, per_topic: int, heap:
                 for line in LINES:
                     for bench in present if turn % 2 == 0 else reversed(present):
                         gc.collect()
+                        time.sleep(SETTLE_SECONDS)  # the other side may still be collecting its garbage
                         times.setdefault((line.name, bench.side.name), []).append(line.measure(bench))
             for (line_name, side_name), values in times.items():
                 found[line_name][side_name][size] = statistics.median(values)

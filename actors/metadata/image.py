@@ -46,7 +46,7 @@ from fastpath.image.blocks import Block
 from fastpath.image.broker_counts import Counts
 from fastpath.image.columns import Columns
 from fastpath.image.copy_on_write import PagedList, PagedMap
-from fastpath.image.name_order import NameOrder
+from fastpath.image.name_order import NameOrder, TopicName
 from fastpath.image.views import View
 
 Rows = Sequence[int] | NDArray[np.int64]
@@ -96,13 +96,6 @@ class Delta(NamedTuple):
     """(name, id) of each topic that was deleted"""
     entities: tuple[str, ...] = ()
     """kinds of entities of which one was set or removed"""
-
-
-class TopicName(NamedTuple):
-    """The name of a topic row. `deleting`: the topic is hidden, and its name is still taken."""
-
-    name: str
-    deleting: bool
 
 
 class Pin:
@@ -190,12 +183,13 @@ class Image(Columns):
         image.entities = pin.entities.thawed(image.generations)
         image._of_kind = dict(Counter(kind for table in (pin.entities, pin.configs) for (kind, _), _ in table.items()))
         for topic_id, row in pin.topics():
-            name, deleting = pin.names.get(row)
+            named = pin.names.get(row)
+            name = named.name
             image._by_id[topic_id] = image._by_name[name] = row
             if "." in name:
                 folded = name.replace(".", "_")
                 image._dotted[folded] = (*image.dotted(folded), name)
-            if deleting:
+            if named.deleting:
                 image._hidden[row] = True
         image._brokers, image._features = dict(pin.brokers), dict(pin.features)
         if pin.producer_ids is not None:
@@ -433,20 +427,32 @@ class Image(Columns):
         if row >= 0 and self.names.get(row).name != op.name:
             raise ValueError(f"the topic {self.names.get(row).name!r} cannot become {op.name!r}")
         if row < 0:
-            row = self.add_topic(offset, op.id)
-            if row == len(self.names):
-                self.names.append(None)
-            self._set(offset, self._by_id, op.id, row)
-            self._set(offset, self._by_name, op.name, row)
-            if not op.deleting:
-                self._set(offset, self.order, op.name, row)
-            if "." in op.name:
-                folded = op.name.replace(".", "_")
-                self._set(offset, self._dotted, folded, (*self.dotted(folded), op.name))
+            return self._new_topic(offset, op)
         self._set(offset, self.names, row, TopicName(op.name, op.deleting))
         if op.deleting or row in self._hidden:
             self._set(offset, self._hidden, row, op.deleting or None)
             self._set(offset, self.order, op.name, None if op.deleting else row)
+        return Delta(topics=(row,))
+
+    def _new_topic(self, offset: int, op: TopicSet) -> Delta:
+        row, name = self.add_topic(offset, op.id), op.name
+        if row == len(self.names):
+            self.names.append(None)
+        # What was there before is known to be nothing, and a cluster has up to a million topics: so without `_set`.
+        journal = self._journal
+        journal.append((offset, self._by_id, op.id, None))
+        journal.append((offset, self._by_name, name, None))
+        journal.append((offset, self.names, row, None))
+        self._by_id[op.id] = self._by_name[name] = row
+        self.names.put(row, TopicName(name, op.deleting))
+        if op.deleting:
+            self._set(offset, self._hidden, row, True)
+        else:
+            journal.append((offset, self.order, name, None))
+            self.order.put(name, row)
+        if "." in name:
+            folded = name.replace(".", "_")
+            self._set(offset, self._dotted, folded, (*self.dotted(folded), name))
         return Delta(topics=(row,))
 
     def _topic_gone(self, offset: int, op: TopicGone) -> Delta:

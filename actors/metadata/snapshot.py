@@ -14,7 +14,7 @@ The leader epoch is that of the file name. Every timestamp is that of the last r
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from actors.metadata.batches import (
     BatchWriter,
@@ -37,6 +37,10 @@ from fastpath.records import batch as batches
 RECORDS_MAX = 4096
 """Records in a batch of a snapshot."""
 
+PIECE_BYTES = 4 << 20
+"""How much of a snapshot is read at once, unless a batch is larger."""
+LENGTH_AT, SIZE_BYTES = 8, 12
+"""Where a batch has its length, an int32, and how many bytes are before what that counts."""
 NO_LIMIT = 1 << 40
 """A size of batch in bytes that is never reached: only the rules above cut batches."""
 
@@ -134,9 +138,19 @@ def _topics(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
     out.cut()
 
 
-def load(data: Buffer, image: Image, end_offset: int, family: str = "drafts") -> Loaded:
-    """Fill a new image from a snapshot whose name says `end_offset`. Raises CorruptMetadata; the image must then be
-    dropped."""
+class InPieces(Protocol):
+    """A snapshot that is read piece by piece: one of a million partitions has 70 MB."""
+
+    @property
+    def size(self) -> int: ...
+    def read_cold(self, position: int, size: int) -> memoryview:
+        """Up to so many bytes from a position."""
+        ...
+
+
+def load(data: "Buffer | InPieces", image: Image, end_offset: int, family: str = "drafts") -> Loaded:
+    """Fill a new image from a snapshot whose name says `end_offset`. Raises CorruptMetadata, and what reading raises; the
+    image must then be dropped."""
     assert image.next_offset == 0, "a snapshot fills a new image"
     voters: Voters | None = None
     kraft_version, last_timestamp_ms = 0, -1
@@ -166,15 +180,53 @@ def load(data: Buffer, image: Image, end_offset: int, family: str = "drafts") ->
     return Loaded(voters, kraft_version, last_timestamp_ms)
 
 
-def verified_batches(data: Buffer) -> Iterator[Batch]:
-    """All batches of a snapshot, each verified. Raises CorruptMetadata."""
-    view = memoryview(data)
-    position = 0
-    while position < len(view):
+def verified_batches(data: "Buffer | InPieces") -> Iterator[Batch]:
+    """All batches of a snapshot, each verified. Raises CorruptMetadata, and what reading raises."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        data = _Whole(memoryview(data))
+    end, at, position = data.size, _Window(data).at, 0
+    while position < end:
+        here = at(position)
         try:
-            found = batches.verify(view, position)
+            found = batches.verify(here)
         except batches.CorruptBatch as error:
             raise CorruptMetadata(-1, f"at byte {position} of the snapshot: {error}") from error
-        part = view[position : position + found.size]
-        yield Batch(found.base_offset, found.last_offset, found.epoch, part)
+        yield Batch(found.base_offset, found.last_offset, found.epoch, here[: found.size])
         position += found.size
+
+
+class _Whole(NamedTuple):
+    """A snapshot that is in memory, as one in pieces."""
+
+    view: memoryview
+
+    @property
+    def size(self) -> int:
+        return len(self.view)
+
+    def read_cold(self, position: int, size: int) -> memoryview:
+        return self.view[position:]
+
+
+class _Window:
+    """A piece of a snapshot, which moves."""
+
+    def __init__(self, data: InPieces) -> None:
+        self._data = data
+        self._start = 0
+        self._view = memoryview(b"")
+
+    def at(self, position: int) -> memoryview:
+        """The bytes from a position on: a whole batch at least, unless the snapshot ends in it."""
+        view = self._view[position - self._start :]
+        if len(view) < SIZE_BYTES:
+            view = self._read(position, PIECE_BYTES)
+        if len(view) >= SIZE_BYTES:
+            wanted = SIZE_BYTES + int.from_bytes(view[LENGTH_AT:SIZE_BYTES], "big", signed=True)
+            if len(view) < wanted:
+                view = self._read(position, max(wanted, PIECE_BYTES))
+        return view
+
+    def _read(self, position: int, size: int) -> memoryview:
+        self._view, self._start = self._data.read_cold(position, size), position
+        return self._view

@@ -43,5 +43,6 @@ cdef class Columns(View):
     cdef int write(self, Py_ssize_t row, const Cells* cells, object rare, int64_t offset) except -1
     cdef int put_cells(self, Py_ssize_t row, const Cells* cells) except -1
     cdef int set_rare(self, Py_ssize_t row, object rare) except -1
+    cdef object _put_fresh(self, int64_t offset, Py_ssize_t topic, Block block, const Cells* none)
     cdef list _isr_of(self, const Cells* cells, object wide)
     cdef object merge(self, Block block, Py_ssize_t index, const Cells* old, object old_rare, Cells* new)

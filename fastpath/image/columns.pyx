@@ -398,8 +398,7 @@ cdef class Columns(View):
         cdef bytes chain = self.chains.get(topic)
         cdef bint sorted_ = True
         cdef int64_t[::1] room
-        rows = np.empty(block.count, dtype=np.int64)
-        room = rows
+        cdef bint fresh = len(chain) == 0 and not self.free_rows and block.count > 0
         missing = []
         memset(&none, 0, sizeof(Cells))
         none.leader = none.leader_epoch = none.partition_epoch = -1
@@ -410,6 +409,12 @@ cdef class Columns(View):
                 raise ValueError(f"partition {block.rows[i].number} is not given as a whole")
             if block.rows[i].leader_epoch < 0 or block.rows[i].partition_epoch < 0:
                 raise ValueError(f"partition {block.rows[i].number} is not given as a whole")
+            fresh = fresh and block.rows[i].number - block.rows[0].number == i
+        if fresh:
+            return self._put_fresh(offset, topic, block, &none)
+        rows = np.empty(block.count, dtype=np.int64)
+        room = rows
+        for i in range(block.count):
             if find(chain, block.rows[i].number) < 0:
                 sorted_ = sorted_ and (not missing or <int32_t>missing[len(missing) - 1] < block.rows[i].number)
                 missing.append(block.rows[i].number)
@@ -422,6 +427,27 @@ cdef class Columns(View):
             self.write(row, &new, rare, offset + i if old.flags & LIVE else -1)
             room[i] = row
         return rows.tolist() if block.count <= FEW else rows
+
+    cdef object _put_fresh(self, int64_t offset, Py_ssize_t topic, Block block, const Cells* none):
+        """`_put` of a topic's first partitions, whose numbers follow each other, behind the last row: as nearly all come."""
+        cdef Cells new
+        cdef Table* columns
+        cdef Extent extent
+        cdef Py_ssize_t i, first = self.row_end, row
+        self._allocate(block.count)
+        self.notes.append((offset, NOTE_NEW_ROWS, [(0, first, block.count)], None))
+        self.notes.append((offset, NOTE_CHAIN, topic, b""))
+        for i in range(block.count):
+            row = first + i
+            columns = self.writable(row)
+            columns.topic[row & (CHUNK - 1)] = <int32_t>topic
+            columns.number[row & (CHUNK - 1)] = block.rows[i].number
+        extent.number, extent.row, extent.count = block.rows[0].number, <int32_t>first, <int32_t>block.count
+        self.chains.put(topic, (<char*>&extent)[:sizeof(Extent)])
+        for i in range(block.count):
+            rare = self.merge(block, i, none, None, &new)
+            self.write(first + i, &new, rare, -1)
+        return list(range(first, first + block.count)) if block.count <= FEW else np.arange(first, first + block.count)
 
     def _extend(self, int64_t offset, Py_ssize_t topic, bytes chain, list numbers):
         """Allocate rows for new partition numbers (ascending). Returns the new chain."""

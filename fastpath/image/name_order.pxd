@@ -6,6 +6,11 @@ cdef enum:
     NAMES = 1024                        # names in a page at most
 
 
+cdef class TopicName:
+    cdef readonly str name
+    cdef readonly bint deleting
+
+
 cdef class NamePage:
     cdef list names                     # ascending; Invariant: not empty
     cdef int32_t rows[NAMES]            # of the same names
@@ -18,6 +23,7 @@ cdef class NameOrder:
     cdef readonly Py_ssize_t size
 
     cdef Py_ssize_t page_of(self, str name) noexcept
+    cdef int begins(self, Py_ssize_t page, str name) noexcept
     cdef NamePage writable(self, Py_ssize_t page)
     cpdef object get(self, str name)
     cpdef int put(self, str name, object row) except -1

@@ -7,10 +7,51 @@ however many names there are, and names that come in order fill their pages. The
 A page that a pinned generation can see is copied before it is written (fastpath/image/copy_on_write.pyx has the rule).
 """
 
-from libc.string cimport memcpy, memmove
+cimport cython
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+from libc.string cimport memcmp, memcpy, memmove
 
 cdef extern from "Python.h":
-    int PyUnicode_Compare(object, object) except? -1
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)   # borrowed
+    int PyUnicode_Compare(PyObject*, PyObject*)
+    int PyUnicode_IS_COMPACT_ASCII(PyObject*)
+    Py_ssize_t PyUnicode_GET_LENGTH(PyObject*)
+    void* PyUnicode_DATA(PyObject*)
+
+
+cdef inline int compared(PyObject* one, PyObject* other) noexcept:
+    """The order of two texts: below 0, 0, above 0. Nearly all names are ASCII."""
+    cdef Py_ssize_t size, other_size
+    cdef int found
+    if PyUnicode_IS_COMPACT_ASCII(one) and PyUnicode_IS_COMPACT_ASCII(other):
+        size, other_size = PyUnicode_GET_LENGTH(one), PyUnicode_GET_LENGTH(other)
+        found = memcmp(PyUnicode_DATA(one), PyUnicode_DATA(other), size if size < other_size else other_size)
+        return found if found else (size > other_size) - (size < other_size)
+    return PyUnicode_Compare(one, other)
+
+
+@cython.final
+@cython.no_gc
+cdef class TopicName:
+    """The name of a topic row. `deleting`: the topic is hidden, and its name is still taken. The collector of cycles need not
+    look at up to a million of them."""
+
+    def __init__(self, str name, bint deleting):
+        self.name, self.deleting = name, deleting
+
+    def __iter__(self):
+        return iter((self.name, self.deleting))
+
+    def __eq__(self, other):
+        if not isinstance(other, TopicName):
+            return NotImplemented
+        return self.name == (<TopicName>other).name and self.deleting == (<TopicName>other).deleting
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"TopicName({self.name!r}, {self.deleting})"
 
 
 cdef class NamePage:
@@ -22,10 +63,10 @@ cdef class NamePage:
 
 cdef Py_ssize_t place_in(list names, str name) noexcept:
     """The place of the first name that is not below `name`."""
-    cdef Py_ssize_t low = 0, high = len(names), middle
+    cdef Py_ssize_t low = 0, high = PyList_GET_SIZE(names), middle
     while low < high:
         middle = (low + high) // 2
-        if PyUnicode_Compare(names[middle], name) < 0:
+        if compared(PyList_GET_ITEM(names, middle), <PyObject*>name) < 0:
             low = middle + 1
         else:
             high = middle
@@ -47,15 +88,21 @@ cdef class NameOrder:
     cdef Py_ssize_t page_of(self, str name) noexcept:
         """The last page that begins at or below `name`; the first one if all begin above it."""
         cdef Py_ssize_t low = 0, high = len(self.pages), middle
-        if high and PyUnicode_Compare((<NamePage>self.pages[high - 1]).names[0], name) <= 0:
+        if high and self.begins(high - 1, name) <= 0:
             return high - 1
         while high - low > 1:
             middle = (low + high) // 2
-            if PyUnicode_Compare((<NamePage>self.pages[middle]).names[0], name) <= 0:
+            if self.begins(middle, name) <= 0:
                 low = middle
             else:
                 high = middle
         return low
+
+    cdef inline int begins(self, Py_ssize_t page, str name) noexcept:
+        """The order of the first name of a page and of another name."""
+        return compared(
+            PyList_GET_ITEM((<NamePage>PyList_GET_ITEM(self.pages, page)).names, 0), <PyObject*>name
+        )
 
     cdef NamePage writable(self, Py_ssize_t page):
         cdef NamePage old = <NamePage>self.pages[page], copy
@@ -75,7 +122,7 @@ cdef class NameOrder:
             return None
         page = <NamePage>self.pages[self.page_of(name)]
         at = place_in(page.names, name)
-        if at < len(page.names) and PyUnicode_Compare(page.names[at], name) == 0:
+        if at < len(page.names) and page.names[at] == name:
             return page.rows[at]
         return None
 
@@ -97,7 +144,7 @@ cdef class NameOrder:
         index = self.page_of(name)
         page = <NamePage>self.pages[index]
         at = place_in(page.names, name)
-        if at < len(page.names) and PyUnicode_Compare(page.names[at], name) == 0:
+        if at < len(page.names) and compared(PyList_GET_ITEM(page.names, at), <PyObject*>name) == 0:
             page = self.writable(index)
             if row is not None:
                 page.rows[at] = value

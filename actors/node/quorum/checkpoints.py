@@ -87,10 +87,9 @@ class Checkpoints:
             )
         return data
 
-    def load(self, snapshot: SnapshotId) -> memoryview:
-        """The whole file of a checkpoint; may block. Raises FileNotFoundError, DiskFailed."""
-        file = self._file(snapshot)
-        return file.read_cold(0, file.size)
+    def load(self, snapshot: SnapshotId) -> File:
+        """The file of a checkpoint, to be read piece by piece, which may block. Raises FileNotFoundError, DiskFailed."""
+        return self._file(snapshot)
 
     def slice(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
         """A slice of a checkpoint, as `LogReader.read_snapshot` returns it."""

@@ -8,6 +8,7 @@ lost leadership comes first, a gained one last and only when everything below it
 from collections.abc import Sequence
 from typing import Protocol
 
+from actors.metadata.snapshot import InPieces
 from actors.node.quorum.store import Store
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Batch, Buffer
@@ -21,7 +22,7 @@ READ_BYTES = 1 << 20
 class NodeRole(Protocol):
     """A role of the node, as it follows the metadata log."""
 
-    def load(self, data: Buffer, snapshot: SnapshotId) -> None: ...
+    def load(self, data: Buffer | InPieces, snapshot: SnapshotId) -> None: ...
     def replay(self, batch: Batch) -> None: ...
     def committed(self, high_watermark: int) -> None: ...
     def gained(self, epoch: int, next_offset: int) -> None:

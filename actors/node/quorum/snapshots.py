@@ -53,7 +53,7 @@ class Snapshotting:
         """Whether a snapshot is under way."""
         return self._running or self._waiting is not None
 
-    def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
+    def load(self, image: Image, data: Buffer | snapshots.InPieces, snapshot: Any) -> None:
         """Fill an empty image from a snapshot, which is the newest from now on. A snapshot that is under way is
         dropped, as it is of an older state."""
         self._waiting, self._discard = None, True

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.metadata.batches import Voters
-from actors.metadata.image import Broker, Image, Pin, TopicName
+from actors.metadata.image import Broker, Image, Pin
 from actors.metadata.ops import EntitySet
 from fastpath.arrow import partition_columns
 from fastpath.image.broker_counts import Counts
 from fastpath.image.copy_on_write import PagedMap
+from fastpath.image.name_order import TopicName
 from fastpath.image.views import View
 
 

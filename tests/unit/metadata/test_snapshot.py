@@ -191,6 +191,43 @@ def test_a_snapshot_shows_one_point_in_time():
     assert written(image) != before
 
 
+class Pieces:
+    """A snapshot in a file; `most`: how many bytes a read gives at most."""
+
+    def __init__(self, data, most=1 << 30):
+        self.data, self.most, self.reads = data, most, []
+        self.size = len(data)
+
+    def read_cold(self, position, size):
+        self.reads.append(size)
+        return memoryview(self.data)[position : position + min(size, self.most)]
+
+
+@pytest.mark.parametrize("piece", [12, 61, 100, 1000, 5000, 1 << 20])
+def test_a_snapshot_that_is_read_piece_by_piece_is_the_same(monkeypatch, piece):
+    monkeypatch.setattr(snapshot, "PIECE_BYTES", piece)
+    image = image_of(ops())
+    data = written(image)
+    pieces, again = Pieces(data), Image()
+    assert snapshot.load(pieces, again, image.next_offset) == (VOTERS, 1, 777)
+    assert written(again) == data
+    longest = max(header.size for header in batches.headers(data))
+    assert max(pieces.reads) <= max(piece, longest), "no more than a piece or a batch is in memory"
+    assert len(pieces.reads) <= 2 * len(batches.headers(data)) + len(data) // piece
+
+
+@pytest.mark.parametrize("piece", [12, 200, 1 << 20])
+@pytest.mark.parametrize("place", [0, 8, 70, 300, -20, -1])
+def test_a_snapshot_in_pieces_that_is_damaged_or_shorter_than_its_file_said(monkeypatch, piece, place):
+    monkeypatch.setattr(snapshot, "PIECE_BYTES", piece)
+    data = written(image_of(ops()))
+    for damaged in (data[:place], data[:place] + bytes([data[place] ^ 0x41]) + data[place:][1:]):
+        pieces = Pieces(damaged)
+        pieces.size = len(data)
+        with pytest.raises(CorruptMetadata):
+            snapshot.load(pieces, Image(), 5)
+
+
 def test_without_voters_in_the_log_the_header_is_alone():
     pin = image_of([]).pin()
     data = b"".join(snapshot.encode(pin, 0, 2, 0, None))

@@ -10,6 +10,7 @@ from typing import Any
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import Image
+from actors.metadata.snapshot import InPieces
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import QuorumReplica
@@ -132,7 +133,7 @@ class BrokerRole(BrokerParts):
             if Listener(listener.kind) is Listener.INTER_BROKER:
                 self._requests.listen(listener.name)
 
-    def load(self, data: Buffer, snapshot: Any) -> None:
+    def load(self, data: Buffer | InPieces, snapshot: Any) -> None:
         """Replace the image by a snapshot and compare everything."""
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)

@@ -37,6 +37,7 @@ from actors.metadata.dialects import dialect
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
 from actors.metadata.image import TOPIC_RESOURCE, Image
 from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
+from actors.metadata.snapshot import InPieces
 from actors.node.net.channels import Channels
 from actors.node.net.long_refusals import answered_in_pieces
 from actors.node.net.request_channel import RequestChannel
@@ -149,7 +150,7 @@ class ControllerRole:
     def start(self) -> None:
         """Begin after the recovery of the quorum; nothing is left to do here."""
 
-    def load(self, data: Buffer, snapshot: Any) -> None:
+    def load(self, data: Buffer | InPieces, snapshot: Any) -> None:
         """Replace the image by a snapshot."""
         assert not self.active, "a leader loads no snapshot"
         level = self._level()

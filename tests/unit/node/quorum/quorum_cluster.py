@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from actors.metadata import batches
+from actors.metadata.snapshot import InPieces
 from actors.node.node import Node
 from actors.node.quorum.files import DIRECTORIES
 from actors.node.quorum.replica import QuorumReplica
@@ -46,9 +47,10 @@ class Recorder:
         self.next_offset = 0
         self.active = False
 
-    def load(self, data: Buffer, snapshot: SnapshotId) -> None:
+    def load(self, data: Buffer | InPieces, snapshot: SnapshotId) -> None:
         self.events.append(f"load {snapshot.end_offset}-{snapshot.epoch}")
-        self.values = [bytes(data)[-8:]]
+        whole = data if isinstance(data, bytes | bytearray | memoryview) else data.read_cold(0, data.size)
+        self.values = [bytes(whole)[-8:]]
         self.next_offset = snapshot.end_offset
 
     def replay(self, batch: Batch) -> None:
