@@ -304,7 +304,8 @@ def _transactions(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
             continue
         named = _named(one)
         open_ms = facts.now_ms - one.started_ms
-        limit = f", longer than its timeout of {span(one.timeout_ms)}" if one.timeout_ms >= 0 else ""
+        limit = ", longer than its timeout of" if open_ms > one.timeout_ms else "; its timeout is"
+        limit = f"{limit} {span(one.timeout_ms)}" if one.timeout_ms >= 0 else ""
         yield Explanation(
             "transaction",
             f"the transaction of {named} is open since {clock(one.started_ms, facts.now_ms)}, for {span(open_ms)}{limit}",

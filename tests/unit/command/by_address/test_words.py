@@ -470,6 +470,15 @@ def test_a_transaction_of_a_two_phase_commit_does_not_hang() -> None:
     assert found[-1].command.endswith("forceTerminateTransaction --transactionalId two")
 
 
+def test_a_transaction_within_its_timeout_is_not_said_to_be_over_it() -> None:
+    old = NOW_MS - 16 * 60_000
+    known = {7: CoordinatedTransaction("flink", 7, 3_600_000, old)}
+    facts = health.facts_of(NOW_MS, CLUSTER, {}, None, {}, [OpenTransaction("t", 0, 7, 0, 5, old)], known)
+    assert [one.sentence for one in explain(facts)] == [
+        "the transaction of transactional id flink is open since 08:44:00, for 16 min; its timeout is 60 min"
+    ]
+
+
 def test_a_fault_that_only_lasts_longer_is_no_change() -> None:
     def seen(*seconds: int) -> health.SeenCluster:
         lasting = [
