@@ -62,6 +62,9 @@ class Look:
         self.unseen = []
         self.health = health.look_again(kafka)
         self.unseen += self.health.unseen
+        if not self.health.well:
+            self.unseen.append("topics and groups are those of the look before")
+            return
         try:
             self._see_topics(kafka, options.topic or "")
             self._see_groups(kafka, options.group or "")
@@ -89,10 +92,13 @@ class Look:
             self.unseen.append(
                 f"{len(chosen) - GROUPS_MAX} groups are left out, as {GROUPS_MAX} are asked at most: --group TEXT chooses"
             )
-        held = _positions(kafka, chosen[:GROUPS_MAX])
+        chosen = chosen[:GROUPS_MAX]
+        held = _positions(kafka, chosen)
+        if len(held) < len(chosen):
+            self.unseen.append(f"{len(chosen) - len(held)} of {len(chosen)} groups did not tell where they read on")
         parts = {part for group in held.values() for part, one in group.items() if one.lag is None}
         ends = kafka.run(list_offsets(sorted(parts)), ANSWER_S) if parts else {}
-        lags = {name: _lag(group, ends) for name, group in held.items()}
+        lags = {one.name: _lag(held.get(one.name, {}), ends) for one in chosen}
         self.groups = self.growth.groups(time.monotonic(), lags)
 
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from actors.client.errors import ClientError
 from actors.client.metadata import Partition, Topic
 from actors.client.operations.group_offsets.positions import Position
+from actors.client.operations.groups import Listed
 from actors.client.operations.offsets import Found
 from actors.command import top as options
+from actors.command.by_address import health
 from actors.command.by_address.health import SeenCluster
 from actors.command.by_address.live import top
 from actors.command.by_address.live.rates import GroupRate, TopicRate
@@ -78,6 +81,39 @@ def test_the_lag_of_a_group_is_the_sum_of_what_is_known() -> None:
     assert top._lag(held, ends) == 11
     assert top._lag({("t", 1): Position(4, None)}, ends) is None and top._lag({}, ends) is None
     assert top._lag({("t", 0): Position(10, None)}, ends) == 0
+
+
+class Silent:
+    """A cluster of which the groups do not tell where they read on, in place of a connection."""
+
+    def run(self, steps: Any, timeout_s: float) -> Any:
+        kind = steps.__name__
+        steps.close()
+        return ({"g": Listed("g", "consumer", "Stable", "consumer", 1)}, {}) if kind == "list_groups" else ENDS
+
+    def start(self, steps: Any, timeout_s: float) -> None:
+        steps.close()
+
+    def wait(self, task: None) -> Any:
+        raise ClientError("the coordinator is away")
+
+
+PART = Partition(0, 1, 0, (1,), (1,), ())
+ENDS = {("t", 0): Found(10, -1, -1)}
+
+
+def test_what_does_not_answer_is_told_and_shown_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = {"t": Topic("t", bytes(16), False, {0: PART}, 0)}
+    seen = [SeenCluster([], "well: 1 broker", (), topics), SeenCluster([FAULT], "")]
+    monkeypatch.setattr(health, "look_again", lambda kafka: seen.pop(0))
+    one, kafka = top.Look(), Silent()
+    chosen = argparse.Namespace(topic=None, group=None)
+    one.again(kafka, chosen)  # type: ignore[arg-type]
+    assert one.unseen == ["1 of 1 groups did not tell where they read on"]
+    assert [(group.name, group.lag) for group in one.groups] == [("g", None)]
+    one.again(kafka, chosen)  # type: ignore[arg-type]
+    assert one.unseen == ["topics and groups are those of the look before"]
+    assert [topic.name for topic in one.topics] == ["t"] and [group.name for group in one.groups] == ["g"]
 
 
 def test_wrong_words() -> None:
