@@ -272,6 +272,10 @@ class Cluster:
         os.kill(pid, number)
         if number == signal.SIGKILL:
             self._wait(lambda: self._pids.get(member.name) != pid, 10)
+        elif number == signal.SIGSTOP:
+            self._frozen.add(node_id)
+        elif number == signal.SIGTERM:
+            self._ending[member.name] = pid
 
     def restart(self, node_id: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop a node in a controlled way, if it runs, and start it again. Returns when it serves."""
@@ -306,7 +310,6 @@ class Cluster:
 
     def freeze(self, node_id: int) -> None:
         """Stop a node as if its machine stood still: it answers nobody, and its connections stay open. `thaw` ends it."""
-        self._frozen.add(node_id)
         self.kill(node_id, signal.SIGSTOP)
 
     def thaw(self, node_id: int) -> None:
@@ -338,8 +341,16 @@ class Cluster:
             self.free_disk(node_id)
         for node_id in sorted(self._held):
             self.start_node(node_id)
+        if not self._wait(lambda: not self._still_ending(), timeout_s):
+            raise ClusterError(
+                f"{', '.join(self._still_ending())} was told to end, and runs: its log is in {self.dir}."
+            )
+        self._ending.clear()
         for node_id in (*self.controller_ids, *self.broker_ids):
             self.wait_ready(node_id, timeout_s)
+
+    def _still_ending(self) -> list[str]:
+        return [name for name, pid in self._ending.items() if self._pids.get(name) == pid]
 
     def _signal_again(self, node_id: int) -> None:
         pid = self.pids.get(node_id)
@@ -382,6 +393,8 @@ class Cluster:
         self._done: list[tuple[str, int]] = []
         self._held: set[int] = set()
         """Nodes that were killed and are not started again."""
+        self._ending: dict[str, int] = {}
+        """The processes that were told to end, by the name of their node."""
         self._frozen: set[int] = set()
         self._full: set[int] = set()
         """Nodes whose writes fail."""

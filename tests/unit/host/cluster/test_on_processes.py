@@ -58,6 +58,23 @@ def test_a_restart_that_did_not_happen_is_an_error(tmp_path: Path) -> None:
         cluster.restart(1, timeout_s=0.1)
 
 
+def test_a_cluster_is_whole_when_what_was_told_to_end_has_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, sent = Supervised(tmp_path), []
+    monkeypatch.setattr(os, "kill", lambda *one: sent.append(one))
+    cluster.heal(0.1)
+    for restart in (True, False):
+        cluster.kill(1, signal.SIGTERM, restart=restart)
+        with pytest.raises(ClusterError, match="broker-1 was told to end, and runs: its log is in "):
+            cluster.heal(0.1)
+        cluster._pids["broker-1"] += 1
+        cluster.heal(0.1)
+    cluster.kill(1001, signal.SIGSTOP)
+    cluster.heal(0.1)
+    assert sent == [(112, signal.SIGTERM), (113, signal.SIGTERM), (111, signal.SIGSTOP), (111, signal.SIGCONT)]
+
+
 def test_down_kills_what_takes_too_long(tmp_path: Path) -> None:
     """A broker without its supervisor, and deaf: `rayft down --timeout` says when it is killed."""
     plans.create(tmp_path, 1, 1, common={})
