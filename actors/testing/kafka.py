@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from actors.client.asks import Know, Steps
-from actors.client.errors import ClientError
+from actors.client.errors import ClientError, NotInTime
 from actors.client.metadata import Metadata
 from actors.client.operations import topics as operations
 from actors.client.operations.fetching import Failed, Fetched, Fetcher
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import EARLIEST, Found, list_offsets
+from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
 from actors.client.operations.producing import Producer
 from actors.client.operations.records import records
 from actors.host.client.blocking import Kafka as Client
@@ -124,31 +124,13 @@ class Kafka:
         """The records of a topic from its beginning, those of aborted transactions left out; by partition in order.
         `count`: wait until there are so many, and return that many; None: all that are there now. Raises TimeoutError,
         which says how many there were, and ClientError."""
-        client, until = self._client, time.monotonic() + timeout_s
-        numbers = sorted(client.run(operations.describe([topic]))[topic].partitions)
-        parts = [(topic, one) for one in numbers]
-        begins = self._offsets(parts, EARLIEST)
-        ends = None if count is not None else self._offsets(parts)
-        fetcher = Fetcher(client.config, begins)
         found: list[Record] = []
-        while not (len(found) >= count if count is not None else _is_read(fetcher, ends or {})):
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                raise TimeoutError(
-                    f"topic {topic} has {len(found)} records after {timeout_s:.0f} s, not {count or 'all'}"
-                )
-            for one in client.run(fetcher.fetch(), max(STEP_S, left_s)):
-                if isinstance(one, Failed):
-                    raise one.error
-                if isinstance(one, Fetched):
-                    found += [
-                        Record(topic, one.partition, record.offset, record.timestamp, record.key, record.value,
-                               record.headers)
-                        for record in records(one)
-                        if ends is None or record.offset < ends[topic, one.partition]
-                    ]  # fmt: skip
-                else:
-                    raise ClientError(f"partition {topic}/{one.partition} was cut while it was read")
+        missed = f"records after {timeout_s:.0f} s, not {count or 'all'}"
+        try:
+            if not self._read(topic, count, time.monotonic() + timeout_s, found):
+                raise TimeoutError(f"topic {topic} has {len(found)} {missed}")
+        except NotInTime as error:
+            raise TimeoutError(f"topic {topic} has {len(found)} {missed}: {error}") from None
         return sorted(found[:count], key=lambda one: (one.partition, one.offset))
 
     def topics(self) -> list[str]:
@@ -179,8 +161,33 @@ class Kafka:
             self._open = connect(config=self.settings | {"isolation.level": "read_committed"})
         return self._open
 
-    def _offsets(self, parts: list[Part], at: int = -1) -> dict[Part, int]:
-        found = self._client.run(list_offsets(parts, at, self._client.config.isolation))
+    def _read(self, topic: str, count: int | None, until_s: float, found: list[Record]) -> bool:
+        """Read a topic into `found`. Returns False if it does not have so many records in time."""
+        client = self._client
+        numbers = sorted(client.run(operations.describe([topic]), _left_s(until_s))[topic].partitions)
+        parts = [(topic, one) for one in numbers]
+        begins = self._offsets(parts, EARLIEST, until_s)
+        ends = None if count is not None else self._offsets(parts, LATEST, until_s)
+        fetcher = Fetcher(client.config, begins)
+        while not (len(found) >= count if count is not None else _is_read(fetcher, ends or {})):
+            if time.monotonic() >= until_s:
+                return False
+            for one in client.run(fetcher.fetch(), _left_s(until_s)):
+                if isinstance(one, Failed):
+                    raise one.error
+                if isinstance(one, Fetched):
+                    found += [
+                        Record(topic, one.partition, record.offset, record.timestamp, record.key, record.value,
+                               record.headers)
+                        for record in records(one)
+                        if ends is None or record.offset < ends[topic, one.partition]
+                    ]  # fmt: skip
+                else:
+                    raise ClientError(f"partition {topic}/{one.partition} was cut while it was read")
+        return True
+
+    def _offsets(self, parts: list[Part], at: int, until_s: float) -> dict[Part, int]:
+        found = self._client.run(list_offsets(parts, at, self._client.config.isolation), _left_s(until_s))
         for one in found.values():
             if not isinstance(one, Found):
                 raise one
@@ -190,6 +197,11 @@ class Kafka:
 def _all() -> Steps[Metadata]:
     metadata: Metadata = yield Know(None, fresh=True)
     return metadata
+
+
+def _left_s(until_s: float) -> float:
+    """The time for one answer."""
+    return max(STEP_S, until_s - time.monotonic())
 
 
 def _is_read(fetcher: Fetcher, ends: Mapping[Part, int]) -> bool:

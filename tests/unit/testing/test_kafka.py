@@ -1,5 +1,9 @@
 """How a test's records are spread and cut, and what its names are."""
 
+import socket
+import time
+from contextlib import closing
+
 import pytest
 
 from actors.testing import kafka
@@ -18,6 +22,18 @@ def test_names_are_legal_and_differ() -> None:
     assert Kafka(given, "[ü]").prefix.startswith("test-") and one.bootstrap_servers == "a:1"
     with pytest.raises(NoCluster, match="was not started by the tests"):
         _ = one.cluster
+
+
+def test_a_kafka_that_says_nothing_is_waited_for_as_long_as_was_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        one = Kafka({"bootstrap.servers": f"127.0.0.1:{server.getsockname()[1]}"}, "test_x")
+        began = time.monotonic()
+        with (
+            closing(one),
+            pytest.raises(TimeoutError, match="topic t has 0 records after 1 s, not 2: there was no result"),
+        ):
+            one.consume("t", 2, timeout_s=1)
+        assert time.monotonic() - began < 20
 
 
 def test_partitions_take_turns_and_keys_have_their_own() -> None:
