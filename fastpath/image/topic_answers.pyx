@@ -14,12 +14,12 @@ A topic may be begun in one slice of work and finished in another, if its view i
 counted in partitions; a topic counts as four, a name that is passed over as one.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from fastpath.bytes.byte_builder cimport Growth, extend_by
-from fastpath.bytes.endian cimport store_int16, store_int32
+from fastpath.bytes.endian cimport load_int16, store_int16, store_int32
 from fastpath.bytes.varint cimport write_uvarlong
 from fastpath.image.name_order cimport NameOrder, NamePage, place_in
 from fastpath.image.views cimport CHUNK, MASK_BITS, RARE, Extent, Table, View
@@ -99,6 +99,8 @@ cdef class TopicAnswers:
     cdef object internal
     cdef int version
     cdef int no_listener
+    cdef int64_t sound, leaderless, unreachable     # parts that say so
+    cdef dict refused                   # error code -> topics that were put
     cdef int32_t operations
     cdef bint compact, described
     cdef readonly Py_ssize_t count, left, looked
@@ -112,6 +114,7 @@ cdef class TopicAnswers:
         self.version = 13 if self.described else version
         self.compact = self.version >= COMPACT_FROM
         self.no_listener = no_listener
+        self.refused = {}
 
     def __dealloc__(self):
         free(self.out.data)
@@ -120,6 +123,12 @@ cdef class TopicAnswers:
     def size(self):
         """How many bytes wait to be taken."""
         return self.out.size
+
+    @property
+    def codes(self):
+        """(error code, how often topics and partitions have it), 0 among them."""
+        return [(0, self.sound), (LEADER_NOT_AVAILABLE, self.leaderless), (self.no_listener, self.unreachable),
+                *self.refused.items()]
 
     def take(self):
         """The bytes that were written since the last call."""
@@ -132,6 +141,9 @@ cdef class TopicAnswers:
         assert self.left == 0, "the topic before it is whole"
         memcpy(self.room(len(topic)), <char*>topic, len(topic))
         self.count += 1
+        if len(topic) >= 2:
+            code = load_int16(<const uint8_t*><char*>topic)
+            self.refused[code] = self.refused.get(code, 0) + 1
 
     def begin(self, View view, str name, Py_ssize_t row, int32_t operations, int32_t first=0, Py_ssize_t most=-1):
         """Begin a topic that exists, with its partitions from number `first` on, `most` of them unless that is -1. Returns
@@ -185,6 +197,7 @@ cdef class TopicAnswers:
         p = store_size(p, self.compact, <int32_t>found)
         self.out.size = p - self.out.data
         self.count += 1
+        self.sound += 1
         self.looked += TOPIC_COST
         if found == 0:
             self.end_topic()
@@ -292,8 +305,12 @@ cdef class TopicAnswers:
                 eligible, last_known = rare[0].elr, rare[0].last_known_elr
         if not flags & ALIVE:
             leader, error = -1, LEADER_NOT_AVAILABLE
+            self.leaderless += 1
         elif not flags & REACHABLE:
             leader, error = -1, self.no_listener
+            self.unreachable += 1
+        else:
+            self.sound += 1
         p = self.room(14 + 25 + 4 * (3 * <Py_ssize_t>size + len(eligible) + len(last_known)) + 1)
         store_int16(p, <short>error)
         store_int32(p + 2, columns.number[at])

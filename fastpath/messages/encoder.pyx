@@ -242,13 +242,11 @@ cdef bint write_uuid(Writer* w, PyObject* value) noexcept:
 
 cdef class Encoded:
     """An array that is encoded already, in place of a list: how many elements it has, and buffers that are their bytes, one
-    after the other. The caller answers for the version."""
+    after the other. `codes`: (error code, how often the elements and their parts have it). The caller answers for the
+    version."""
 
-    cdef readonly Py_ssize_t count
-    cdef readonly list parts
-
-    def __init__(self, Py_ssize_t count, list parts):
-        self.count, self.parts = count, parts
+    def __init__(self, Py_ssize_t count, list parts, list codes):
+        self.count, self.parts, self.codes = count, parts, codes
 
     def __len__(self):
         return self.count

@@ -2,13 +2,14 @@
 """The error codes that an answer has, counted: a field of the name `error_code`, at any depth.
 
 This file alone decides which fields those are. What a message class has is looked up once; parts without such a field are
-not walked.
+not walked. Of an array that is encoded already (fastpath/messages/encoder.pyx) its own counts are taken.
 """
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 
 from fastpath.messages.capi cimport *
+from fastpath.messages.encoder cimport Encoded
 from fastpath.messages.layout cimport Layout, LayoutData, slot_of
 
 NAME = "error_code"
@@ -68,6 +69,10 @@ cdef int walk(Places known, PyObject* message, int64_t* codes, int size) except 
         if PyList_Check(value):
             for j in range(PySequence_Fast_GET_SIZE(value)):
                 walk(part, PySequence_Fast_GET_ITEM(value, j), codes, size)
+        elif Py_TYPE(value) == <PyTypeObject*>Encoded:
+            for code, times in (<Encoded><object>value).codes:
+                if -1 <= code < size - 1:
+                    codes[code + 1] += <int64_t>times
         else:
             walk(part, value, codes, size)
     return 0

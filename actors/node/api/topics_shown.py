@@ -58,7 +58,7 @@ class ShownTopics:
     def encoded(self) -> Encoded:
         """The list, which is whole."""
         self._take()
-        return Encoded(self.written.count, self._parts)
+        return Encoded(self.written.count, self._parts, self.written.codes)
 
     def put(self, topic: bytes) -> None:
         """Add a topic that is encoded already."""

@@ -8,8 +8,10 @@ import pytest
 
 from actors.host.loop import OF_SOCKETS
 from actors.host.metrics.process import EVERY
+from actors.metadata.ops import PartitionsSet, TopicSet
 from actors.node.metrics import families
 from actors.node.metrics.family import COUNTER, SUMMARY
+from actors.wire.messages import message
 from tests.numbers import numbers
 from tests.unit.node.net.test_lanes import CONTROL, PLAIN, Lab, topics, versions
 
@@ -93,6 +95,34 @@ def test_requests_are_counted_by_api_version_and_listener_when_they_are_answered
         lab.metrics()[f'kafka_server_socket_server_metrics_connection_count{{listener="{PLAIN}",networkProcessor="0"}}']
         == 0
     )
+
+
+def test_errors_of_topics_count_though_they_are_written_without_an_object() -> None:
+    lab = Lab()
+    conn = lab.connect(PLAIN)
+    kind = message("MetadataRequest")
+    request = kind(topics=[kind.MetadataRequestTopic(name="x")], allow_auto_topic_creation=False)
+    lab.send(conn, "Metadata", 9, request)
+    described = message("DescribeTopicPartitionsRequest")
+    for name in ("x", "y/y"):
+        lab.send(conn, "DescribeTopicPartitions", 0, described(topics=[described.TopicRequest(name=name)]))
+    image = lab.node.broker.cache.image
+    replicas = [[1], [1], [9]]
+    for op in (TopicSet("t", bytes([1]) * 16), PartitionsSet(bytes([1]) * 16, range(3), replicas, replicas)):
+        image.replay(image.next_offset, op)
+        image.commit(image.next_offset)
+    for _ in range(2):
+        lab.send(conn, "Metadata", 9, topics())
+    lab.turn()
+    found = lab.metrics()
+    errors = 'kafka_network_requestmetrics_errors_total{{request="{}",error="{}"}}'.format
+    assert {name: value for name, value in found.items() if "errors_total" in name and "Versions" not in name} == {
+        errors("Metadata", "NONE"): 3 + 2 * (1 + 2),
+        errors("Metadata", "LEADER_NOT_AVAILABLE"): 2,
+        errors("Metadata", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
+        errors("DescribeTopicPartitions", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
+        errors("DescribeTopicPartitions", "INVALID_TOPIC_EXCEPTION"): 1,
+    }
 
 
 def test_reading_changes_nothing(lab: Lab) -> None:
