@@ -116,5 +116,6 @@ EFFECTS: dict[type, Callable[[Driver, Any], Any]] = {
 
 
 def _seen(one: transactions.Described, now_ms: int) -> Seen:
-    left_ms = one.started_ms + one.timeout_ms - now_ms if one.started_ms >= 0 else None
+    ends = one.started_ms >= 0 and one.timeout_ms != transactions.NO_TIMEOUT_MS
+    left_ms = one.started_ms + one.timeout_ms - now_ms if ends else None
     return Seen(one.producer_id, one.producer_epoch, one.state == transactions.ONGOING, left_ms, one.timeout_ms)
