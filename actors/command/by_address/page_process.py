@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from actors.import_path import python_path
 
@@ -39,18 +40,20 @@ def page_process(directory: Path, port: int) -> Iterator[tuple[str, str]]:
         env=os.environ | {"PYTHONPATH": python_path()}, start_new_session=True, preexec_fn=tied,
     )  # fmt: skip
     try:
-        yield _told(process)
+        told = _told(process)
+        Thread(target=_hear, args=(process,), name="rayft-page", daemon=True).start()
+        yield told
     finally:
         process.terminate()
         try:
-            process.communicate(timeout=END_S)
+            process.wait(END_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
+            process.wait()
 
 
 def _told(process: "subprocess.Popen[bytes]") -> tuple[str, str]:
-    """What the page says first. It says nothing more: what it might write later stays in the pipe."""
+    """What the page says first."""
     assert process.stdout is not None
     number, said, until = process.stdout.fileno(), b"", time.monotonic() + OPEN_S
     while (left_s := until - time.monotonic()) > 0:
@@ -66,3 +69,11 @@ def _told(process: "subprocess.Popen[bytes]") -> tuple[str, str]:
             words = next((line for line in reversed(lines) if line.strip()), "it said nothing")
             return "", words.removeprefix("rayft: ")
     return "", f"it did not open within {OPEN_S:.0f} s"
+
+
+def _hear(process: "subprocess.Popen[bytes]") -> None:
+    """Take what the page says later, such as a warning of each request that is none: a full pipe would stop it."""
+    assert process.stdout is not None
+    with process.stdout as stream:
+        while os.read(stream.fileno(), 65536):
+            pass
