@@ -82,7 +82,8 @@ class _Task:
         self._producer = Producer(kafka.config)
         self._writings: dict[str, Writing] = {}
         self._rows = 0
-        self._is_checked = False
+        self._checked: pa.Schema | None = None
+        """The schema that was checked last."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch."""
@@ -102,9 +103,9 @@ class _Task:
         left_out = {"topic"} | ({"timestamp"} if not self._target.timestamp else set())
         left_out |= {"headers"} if not self._target.headers else set()
         chosen = batch.select([name for name in batch.schema.names if name not in left_out])
-        if not self._is_checked:
+        if self._checked is None or not self._checked.equals(chosen.schema):
             record_columns.check(chosen.schema)
-            self._is_checked = True
+            self._checked = chosen.schema
         return chosen
 
     def _divided(self, batch: pa.RecordBatch, columns: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

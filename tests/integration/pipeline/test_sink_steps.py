@@ -247,6 +247,9 @@ def test_bad_rows_and_topics_are_one_error_each_and_leave_nothing(sink: Sink) ->
         own = sink.target()._replace(topic=topic)
         with pytest.raises((ClientError, ValueError), match=words):
             attempts.write(own, [pa.record_batch(columns)], grant)
+    parts = [table(["a"]), pa.record_batch({"value": ["b"], "colour": ["red"]})]
+    with pytest.raises(ValueError, match="column 'colour' is none of a record's"):
+        attempts.write(sink.target(), parts, grant)
     assert not sink.open_transactions()
     assert attempts.write(sink.target(), [], grant) is None
     assert not sink.rows()
