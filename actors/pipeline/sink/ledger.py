@@ -24,7 +24,7 @@ from actors.client.operations import configs, offsets, topics
 from actors.client.operations.fetching import Fetched, Fetcher
 from actors.client.operations.leaders import Part
 from actors.client.operations.records import batch, records
-from actors.client.properties import READ_COMMITTED, ClientConfig
+from actors.client.properties import ClientConfig
 from actors.pipeline.sink.values import Attempt, Record, SinkFailed, State
 from actors.wire.errors import ErrorCode
 
@@ -42,7 +42,6 @@ RECORD_BYTES_MAX = 7 << 20
 """The largest record: some 70,000 task attempts."""
 RANGE_OFFSETS = 100
 """How many offsets in front of the end are read first."""
-WAIT_MS = 20
 ABSENCES_MAX = 10
 """How often brokers may say that there is no such topic, when another one knows it."""
 
@@ -139,7 +138,8 @@ def found(name: str) -> Steps[None]:
 def newest(name: str, sink: str, config: ClientConfig) -> Steps[Record | None]:
     """The newest record of a sink. Raises SinkFailed for what cannot be read, and ClientError."""
     part = name, PARTITION
-    low, high = yield from _bounds(part)
+    low = yield from _offset(part, offsets.EARLIEST)
+    high = yield from _offset(part, offsets.LATEST)
     key = sink.encode()
     end, size = high, RANGE_OFFSETS
     while end > low:
@@ -151,17 +151,8 @@ def newest(name: str, sink: str, config: ClientConfig) -> Steps[Record | None]:
     return None
 
 
-def _bounds(part: Part) -> Steps[tuple[int, int]]:
-    """Where the log begins and ends, once everything up to there can be read."""
-    low = yield from _offset(part, offsets.EARLIEST, 0)
-    high = yield from _offset(part, offsets.LATEST, 0)
-    while (yield from _offset(part, offsets.LATEST, READ_COMMITTED)) < high:
-        yield Pause(ms=WAIT_MS)
-    return low, high
-
-
-def _offset(part: Part, at: int, isolation: int) -> Steps[int]:
-    told = yield from offsets.list_offsets([part], at, isolation)
+def _offset(part: Part, at: int) -> Steps[int]:
+    told = yield from offsets.list_offsets([part], at)
     one = told[part]
     if isinstance(one, ClientError):
         raise SinkFailed(f"the ledger cannot be read: {one}", one.code)
@@ -169,7 +160,8 @@ def _offset(part: Part, at: int, isolation: int) -> Steps[int]:
 
 
 def _within(part: Part, first: int, end: int, key: bytes, config: ClientConfig) -> Steps[bytes | None]:
-    """The value of the last record with a key between two offsets; None: there is none."""
+    """The value of the last record with a key between two offsets; None: there is none. It waits for transactions that are
+    open in front of the end, as the config reads what is committed."""
     fetcher = Fetcher(config, {part: first})
     value: bytes | None = None
     while fetcher.position(*part) < end:
