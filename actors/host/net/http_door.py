@@ -3,7 +3,7 @@
 This file alone decides what they may take of the process. Rules:
 
 1. One thread serves all. It holds `CONNECTIONS_MAX` connections; one more takes the place of the one that has been there
-   longest without a whole request, and where all have asked, it is closed.
+   longest without a whole request, or else without taking its answer; where all wait for theirs, it is closed.
 2. A request has `REQUEST_BYTES_MAX` bytes at most and `REQUEST_S` seconds to arrive, its answer `ANSWER_S` to be taken.
 3. One page is made at a time. Every connection whose request is there by then gets it. The next one is made after a
    rest of `REST` times what this one took, so that no number of requests has more than a part of the node. Light requests
@@ -142,6 +142,7 @@ class HttpDoor:
             return
         if len(self._connections) >= CONNECTIONS_MAX:
             slow = next((one for one in self._connections if one.asked is None), None)
+            slow = slow or next((one for one in self._connections if one.answer is not None), None)
             if slow is None:
                 sock.close()
                 return

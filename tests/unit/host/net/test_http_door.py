@@ -158,3 +158,15 @@ def test_where_all_have_asked_another_one_is_closed(door: HttpDoor, book: Book) 
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
         book.go.set()
         assert all(b"page" in said(sock) for sock in (first, *several))
+
+
+def test_those_who_do_not_take_their_answers_keep_nobody_out(door: HttpDoor, book: Book) -> None:
+    book.body = bytes(20_000_000)
+    with ExitStack() as kept:
+        several = [kept.enter_context(dial(door)) for _ in range(CONNECTIONS_MAX)]
+        for sock in several:
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        for sock in several:
+            assert sock.recv(4).startswith(b"HTTP"), "each has asked, and is answered"
+        book.body = b"page"
+        assert b"page" in ask(door)
