@@ -4,18 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from actors import replay
-from actors.replay.columns.moment import Moment
-from actors.replay.columns.tables import uuid
 from actors.replay.timeline import marks, past
-from actors.replay.timeline.past import HistoryPast
-from actors.why.facts import TroubledPartition
 from tests.unit.replay import metadata_logs
 from tests.unit.replay.metadata_logs import Record
-from tests.unit.replay.timeline.test_history import PHASES, written
 
 TOPIC = metadata_logs.TOPIC
 DIRS = [bytes([one]) * 16 for one in (1, 2)]
@@ -148,22 +141,6 @@ def test_a_topic_that_was_made_again_has_its_own_past(tmp_path: Path) -> None:
         assert len(replay.why_partition(found, "orders", 0, len(BEGUN) + 2)) == 1
 
 
-def test_a_topic_in_the_row_of_one_that_was_deleted_has_its_own_past(tmp_path: Path) -> None:
-    """No moment is kept between the two, and their partitions have the same epoch."""
-    again, end = bytes(reversed(TOPIC)), len(BEGUN)
-    made: list[Record] = [
-        (2, 0, "TopicRecord", {"name": "bills", "topic_id": again}),
-        partition(1, [1, 2], [1], again),
-    ]
-    with history(tmp_path, step=end) as found:
-        gone = metadata_logs.released([(9, 0, "RemoveTopicRecord", {"topic_id": TOPIC})], end, 6_500)
-        found.append(bytes(gone.data))
-        found.append(bytes(metadata_logs.released(made, end + 1, 7_000).data))
-        assert [one.offset for one in found.pins] == [0, end, end + 3]
-        (one,) = replay.why(found)
-        assert one.sentence == "bills-1: replica 2 has not been in the ISR since the partition was made at 00:00:07"
-
-
 @pytest.mark.parametrize("step", [1, 10_000])
 def test_a_partition_that_was_added_to_a_topic_was_made_then(tmp_path: Path, step: int) -> None:
     steps = [(4_000, [partition(5, [1, 2], [1]), partition(6, [1, 2], [1, 2])]), (5_000, [change(0, leader=3)])]
@@ -216,61 +193,9 @@ def test_a_replica_that_was_moved_away_needs_no_broker_to_be_started(tmp_path: P
         assert (moved.command, lacks.command) == ("", "start broker 2")
 
 
-@pytest.mark.parametrize("step", [1, 7, 10_000])
-def test_the_past_is_the_same_however_far_apart_pins_are(tmp_path: Path, step: int) -> None:
-    """Replica 2 flaps, with other changes between; each time is found at its own offset."""
-    steps = []
-    for round_ in range(12):
-        steps.append((10_000 + 1_000 * round_, [change(0, isr=[1, 3]), change(1, isr=[1, 2])]))
-        steps.append((10_500 + 1_000 * round_, [change(0, isr=[1, 2, 3]), change(1, isr=[1])]))
-    steps.append((30_000, [change(0, isr=[1, 3])]))
-    with history(tmp_path, *steps, step=step) as found:
-        lives = replay.why_partition(found, "orders", 0)
-        assert [one.since_ms for one in lives] == [30_000, *(10_000 + 1_000 * n for n in reversed(range(12)))]
-        assert [one.until_ms for one in lives] == [-1, *(10_500 + 1_000 * n for n in reversed(range(12)))]
-        end = HistoryPast(found, found.now).left(TroubledPartition("orders", 1, (), (), -1), 2)
-        assert end is not None and (end.time_ms, end.how) == (10_500 + 11_000, "left")
-
-
 def test_only_so_many_pieces_of_a_log_are_read_for_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After that the time is not known, and is left out."""
     monkeypatch.setattr(past, "PIECES_MAX", 3)
     steps = [(5_000, [change(0, isr=[1, 3])])]
     steps += [(6_000 + n, [change(0, leader=1 + n % 2 * 2)]) for n in range(8)]
     assert sentences(tmp_path, *steps)[0] == "orders-0: replica 2 is not in the ISR"
-
-
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@given(st.integers(0, 1 << 20), st.sampled_from(["drafts", "released"]), st.sampled_from([1, 9, 10_000]))
-def test_the_life_of_a_partition_is_what_the_changes_say(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, family: str, step: int
-) -> None:
-    """Of each partition that is left in a random log: its changes of leader and ISR since its topic was made, by offset."""
-    path, _ = written(tmp_path_factory.mktemp("log"), family, seed)
-    rows = [row for batch in replay.changes(path, kinds=["leader", "isr", "topic"]) for row in batch.to_pylist()]
-    made: dict[str, int] = {}
-    for row in rows:
-        if row["kind"] == "topic" and row["new"] is not None:
-            made[row["topic"]] = row["offset"]
-    with replay.History(path, step=step) as found:
-        asked = HistoryPast(found, found.now)
-        for row in found.table("partitions").to_pylist():
-            wanted = [
-                (one["offset"], one["kind"], tuple(one["old_ids"]), tuple(one["new_ids"]))
-                for one in rows
-                if (one["topic"], one["partition"]) == (row["topic"], row["partition"])
-                and one["offset"] > made[row["topic"]]
-            ]
-            *life, begun = asked.life(row["topic"], row["partition"])
-            told = [(one.offset, one.kind, one.old, one.new) for one in reversed(life)]
-            assert begun.kind == "made" and begun.offset > made[row["topic"]]
-            assert not _there(found.at(begun.offset), row)
-            assert sorted(told) == sorted(wanted) and [one.offset for one in life] == sorted(
-                (one.offset for one in life), reverse=True
-            )
-
-
-def _there(moment: Moment, wanted: dict[str, Any]) -> bool:
-    """Whether a moment has a partition, of that very topic."""
-    row = moment.partition(wanted["topic"], wanted["partition"])
-    return row >= 0 and uuid(moment.columns.topic_id(moment.columns.topic_of(row)) or b"") == wanted["topic_id"]

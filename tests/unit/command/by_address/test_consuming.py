@@ -1,0 +1,125 @@
+"""What is printed of a topic, what is committed of that, and what is told where records were lost."""
+
+import argparse
+import io
+from typing import Any
+
+import pytest
+
+from actors.client.errors import ClientError
+from actors.client.operations.fetching import Diverged, Fetched, OutOfRange
+from actors.command.by_address import consuming
+from actors.command.by_address.places import Span
+from actors.command.output.record_format import PrintedRecord
+from fastpath.records.batch import Builder
+from tests.unit.command.by_address.test_words import options
+
+
+def test_a_terminal_without_unicode_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    consuming._writer(options(json=False, format=r"%v\n"))(PrintedRecord("t", 0, 0, 5, None, "café".encode(), ()))
+    terminal.flush()
+    assert terminal.buffer.getvalue() == b"caf\\u00e9\n"  # type: ignore[attr-defined]
+
+
+class Leaves:
+    """A fetcher that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.left: list[tuple[str, int]] = []
+        self.sought: list[tuple[str, int, int]] = []
+
+    def leave(self, topic: str, partition: int) -> None:
+        self.left.append((topic, partition))
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.sought.append((topic, partition, offset))
+
+
+def reader(**given: Any) -> Any:
+    """A reader of partition t/0 that has not read anything, without a cluster."""
+    made = object.__new__(consuming._Reader)
+    made._kafka = argparse.Namespace(config=argparse.Namespace(check_crcs=True, isolation=0))
+    made.printed = []
+    made._write = lambda one: made.printed.append(one.offset)
+    made._left, made._group, made._ends, made._fetcher = None, None, {}, Leaves()
+    made._open, made._shown, made._committed = {PART}, {}, {}
+    for name, value in given.items():
+        setattr(made, f"_{name}", value)
+    return made
+
+
+PART = ("t", 0)
+
+
+def fetched(first: int, count: int, position: int = 0) -> Fetched:
+    """A batch of records from an offset on, as the answer to a Fetch at a position in it."""
+    builder = Builder(base_offset=first, timestamp_ms=5)
+    for _ in range(count):
+        builder.append(None, b"x", 5)
+    data = bytes(builder.build())
+    return Fetched("t", 0, position or first, memoryview(data), first + count, 0, 0, 0, ())
+
+
+def test_records_behind_the_end_are_not_printed_and_the_partition_is_left() -> None:
+    one = reader(ends={PART: 13})
+    one._print(PART, fetched(10, 2))
+    assert (one.printed, one._shown, one._open) == ([10, 11], {PART: 12}, {PART})
+    one._print(PART, fetched(12, 5))
+    assert (one.printed, one._shown, one._open) == ([10, 11, 12], {PART: 13}, set())
+    assert one._fetcher.left == [PART]
+
+
+def test_records_in_front_of_the_position_are_not_printed() -> None:
+    one = reader()
+    one._print(PART, fetched(10, 5, position=13))
+    assert one.printed == [13, 14] and one._shown == {PART: 15}
+
+
+def test_what_was_not_printed_is_not_committed() -> None:
+    one = reader(left=3, group="g")
+    one._print(PART, fetched(10, 5))
+    assert one.printed == [10, 11, 12] and one._shown == {PART: 13} and one._left == 0
+
+
+def test_only_what_has_moved_is_committed_and_an_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    committed: list[dict[Any, int]] = []
+    told: list[ClientError | None] = [None, None, ClientError("group g: no", 30)]
+
+    def run(steps: Any) -> Any:
+        return {PART: told.pop(0)}
+
+    one = reader(group="g", shown={PART: 5})
+    one._kafka.run = run
+
+    def commit(group: str, new: dict[Any, int]) -> Any:
+        committed.append(dict(new))
+        return iter(())
+
+    monkeypatch.setattr(consuming.groups, "commit", commit)
+    for offset in (5, 5, 6):
+        one._shown[PART] = offset
+        one.commit()
+    one._shown[PART] = 7
+    with pytest.raises(ClientError, match="group g: no"):
+        one.commit()
+    assert committed == [{PART: 5}, {PART: 6}, {PART: 7}] and one._committed == {PART: 6}
+
+
+def test_what_was_lost_is_told_and_reading_goes_on_behind_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = reader(ends={PART: 7})
+    one._go_on(PART, Diverged("t", 0, 9, 7))
+    assert one._fetcher.sought == [("t", 0, 7)] and one._open == set(), "which is the end"
+    assert capsys.readouterr().err == "rayft: t/0: offsets 7 to 8 were lost with their leader\n"
+    for offset, span, wanted in ((3, (5, 20), 5), (90, (5, 20), 20)):
+        one._kafka.run = lambda _, span=span: {PART: Span(*span)}
+        one._go_on(PART, OutOfRange("t", 0, offset))
+        assert one._fetcher.sought[-1] == ("t", 0, wanted)
+        assert f"has no offset {offset} any more: it is read from {wanted}" in capsys.readouterr().err

@@ -1,0 +1,47 @@
+"""Where in a topic words mean, and what a partition has of it."""
+
+import time
+
+import pytest
+
+from actors.command.by_address import places
+from actors.command.by_address.places import PlaceInPartitions, Span
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("beginning", PlaceInPartitions("beginning")),
+        ("end", PlaceInPartitions("end")),
+        ("17", PlaceInPartitions("offset", 17)),
+        ("-5", PlaceInPartitions("last", 5)),
+        ("2026-11-28T14:02", PlaceInPartitions("time", 1_795_874_520_000)),
+        ("2026-11-28T15:02+01:00", PlaceInPartitions("time", 1_795_874_520_000)),
+        ("2026-11-28", PlaceInPartitions("time", 1_795_824_000_000)),
+    ],
+)
+def test_places(text: str, wanted: PlaceInPartitions) -> None:
+    assert places.where(text) == wanted
+
+
+def test_so_long_ago() -> None:
+    assert abs(places.where("15m").number - (time.time() - 900) * 1000) < 5_000
+
+
+KNOWN = {("t", 0): Span(10, 20), ("t", 1): Span(0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("place", "wanted"),
+    [
+        (PlaceInPartitions("beginning"), (10, 0)),
+        (PlaceInPartitions("end"), (20, 3)),
+        (PlaceInPartitions("last", 5), (15, 0)),
+        (PlaceInPartitions("offset", 12), (12, 3)),
+    ],
+)
+def test_a_place_stays_within_what_a_partition_has(place: PlaceInPartitions, wanted: tuple[int, int]) -> None:
+    steps = places.offsets(place, KNOWN)
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert tuple(end.value.value.values()) == wanted
