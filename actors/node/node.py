@@ -89,6 +89,8 @@ class Node:
         )
         if self.broker is not None:
             self.channels.ask_itself = OwnRequests(self.dispatch, served).ask
+        self.sent = self.requests.connections.sent
+        """Notes that the answers of the last turn have been handed to the kernel: (now, by the stopwatch)."""
         self._connected: deque[int] = deque()
         self._stopping = False
         self._data_waits = False
@@ -170,10 +172,6 @@ class Node:
         """ZooKeeper says something by itself. Only of an active controller with a bridge."""
         if self.controller is not None and self.controller.bridge is not None:
             self.controller.bridge.happened(event)
-
-    def sent(self, at_ns: int) -> None:
-        """The answers of the last turn have been handed to the kernel. `at_ns`: now, by the stopwatch."""
-        self.requests.connections.sent(at_ns)
 
     def took(self, spent_ns: int) -> None:
         """The last turn took so long, effects included. Told where that is `LONG_NS` or more."""

@@ -13,7 +13,13 @@ from fastpath.messages.encoder cimport Encoded
 from fastpath.messages.layout cimport Layout, LayoutData, slot_of
 
 NAME = "error_code"
+cdef enum:
+    PARTS_MAX = 8            # fields of one message class that hold parts with error codes: no class has more than three
 cdef dict places = {}
+cdef dict by_type = {}
+
+cdef extern from "Python.h":
+    PyObject* PyList_GET_ITEM(PyObject*, Py_ssize_t)
 
 
 cdef class Places:
@@ -21,21 +27,23 @@ cdef class Places:
 
     cdef Layout layout
     cdef Py_ssize_t own
-    cdef list offsets
+    cdef int count
+    cdef Py_ssize_t offsets[PARTS_MAX]
     cdef list parts
 
     def __init__(self, Layout layout):
         self.layout = layout
         self.own = -1
-        self.offsets, self.parts = [], []
+        self.parts = []
         for i in range(layout.data.count):
             if layout.names[i] == NAME:
                 self.own = layout.data.slots[i]
             elif layout.children[i] is not None:
                 part = found(layout.children[i])
-                if part.own >= 0 or part.parts:
-                    self.offsets.append(layout.data.slots[i])
+                if (part.own >= 0 or part.count) and self.count < PARTS_MAX:
+                    self.offsets[self.count] = layout.data.slots[i]
                     self.parts.append(part)
+                    self.count += 1
 
 
 cdef Places found(Layout layout):
@@ -49,7 +57,7 @@ cdef int walk(Places known, PyObject* message, int64_t* codes, int size) except 
     cdef LayoutData* layout = &known.layout.data
     cdef PyObject* value
     cdef long long code
-    cdef Py_ssize_t i, j, offset
+    cdef Py_ssize_t i, j
     cdef Places part
     if Py_TYPE(message) != layout.type:
         return 0
@@ -61,9 +69,9 @@ cdef int walk(Places known, PyObject* message, int64_t* codes, int size) except 
                 PyErr_Clear()
             elif -1 <= code < size - 1:
                 codes[code + 1] += 1
-    for i in range(len(known.parts)):
-        part, offset = known.parts[i], known.offsets[i]
-        value = slot_of(message, offset)[0]
+    for i in range(known.count):
+        part = <Places>PyList_GET_ITEM(<PyObject*>known.parts, i)
+        value = slot_of(message, known.offsets[i])[0]
         if value == NULL:
             continue
         if PyList_Check(value):
@@ -80,4 +88,8 @@ cdef int walk(Places known, PyObject* message, int64_t* codes, int size) except 
 
 cdef int count(object message, int64_t* codes, int size) except -1:
     """Add what `message` says to `codes`, which has `size` places, by code + 1; other codes are passed over."""
-    return walk(found(type(message).__layout__), <PyObject*>message, codes, size)
+    kind = type(message)
+    cdef Places known = by_type.get(kind)
+    if known is None:
+        known = by_type[kind] = found(kind.__layout__)
+    return walk(known, <PyObject*>message, codes, size)

@@ -24,6 +24,7 @@ cdef class RequestTimes:
     cdef int64_t codes[CODES]        # by error code + 1: -1 is the first
 
     cdef void note(self, Timing timing, int64_t sent_ns) noexcept
+    cdef void join(self, RequestTimes part) noexcept
 
 
 cdef class Door:
@@ -39,13 +40,13 @@ cdef class Door:
 
 
 cdef class Timing:
+    cdef public object connection    # the one that it came on
     cdef public object parts         # the buffers of the answer; None: not known
     cdef public int64_t arrived_ns
     cdef public int64_t began_ns
     cdef public int64_t local_ns
     cdef public int64_t answered_ns
     cdef public int64_t left_ns
-    cdef public bint by_replica
     cdef readonly int size
     cdef readonly int version
     cdef readonly RequestTimes meter

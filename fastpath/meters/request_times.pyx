@@ -3,7 +3,8 @@
 
 This file alone decides what the parts of a request's time are, as Apache Kafka names them: queue (until it begins), local
 (while it is handled), remote (while it waits for others, and between its slices), response queue (while its answer waits for
-an earlier one), send (until the host has handed it to the kernel). Their sum is the total.
+an earlier one), send (until the host has handed it to the kernel). Their sum is the total. Where nobody has looked at the
+clock when an answer became known, since what it waited for came within a turn, the rest of that turn counts as remote.
 """
 
 from fastpath.meters.error_codes cimport count
@@ -30,11 +31,21 @@ cdef class Timing:
         door.bytes_in += size + LENGTH_BYTES
 
 
+    def handled(self, int64_t since_ns, int64_t spent_ns):
+        """Note that the node's thread has worked on the request from `since_ns` on. If its answer is known now, that is
+        when it became known."""
+        if not self.began_ns:
+            self.began_ns = since_ns
+        self.local_ns += spent_ns
+        if self.parts is not None and not self.answered_ns:
+            self.answered_ns = since_ns + spent_ns
+
+
 cdef class RequestTimes:
     """The requests of one API."""
 
     def __cinit__(self, bint fetches=False):
-        """`fetches`: those of consumers and of followers are counted apart as well."""
+        """`fetches`: those of consumers and of followers are counted apart, and together only when somebody asks."""
         self.total = Spread(NS_SHIFT)
         self.queue = Spread(NS_SHIFT)
         self.local = Spread(NS_SHIFT)
@@ -46,22 +57,49 @@ cdef class RequestTimes:
             self.consumer, self.follower = RequestTimes(), RequestTimes()
 
     cdef void note(self, Timing timing, int64_t sent_ns) noexcept:
-        cdef int64_t began = timing.began_ns or timing.arrived_ns, handled, local
+        cdef int64_t began = timing.began_ns or timing.arrived_ns, handled, local, left
+        cdef int64_t answered = timing.answered_ns or timing.left_ns or sent_ns
         cdef RequestTimes part
-        handled = timing.answered_ns - began
+        if self.consumer is not None:
+            part = self.follower if timing.connection.replica else self.consumer
+            part.note(timing, sent_ns)
+            return
+        left = timing.left_ns if timing.left_ns > answered else answered
+        handled = answered - began
         local = timing.local_ns if timing.local_ns < handled else handled
         self.total.note(sent_ns - timing.arrived_ns, sent_ns)
         self.queue.note(began - timing.arrived_ns, sent_ns)
         self.local.note(local, sent_ns)
         self.remote.note(handled - local, sent_ns)
-        self.response_queue.note(timing.left_ns - timing.answered_ns, sent_ns)
-        self.send.note(sent_ns - timing.left_ns, sent_ns)
+        self.response_queue.note(left - answered, sent_ns)
+        self.send.note(sent_ns - left, sent_ns)
         self.size.note(timing.size, sent_ns)
         if 0 <= timing.version < VERSIONS:
             self.versions[timing.version] += 1
-        if self.consumer is not None:
-            part = self.follower if timing.by_replica else self.consumer
-            part.note(timing, sent_ns)
+
+    cdef void join(self, RequestTimes part) noexcept:
+        cdef int i
+        self.total.join(part.total)
+        self.queue.join(part.queue)
+        self.local.join(part.local)
+        self.remote.join(part.remote)
+        self.response_queue.join(part.response_queue)
+        self.send.join(part.send)
+        self.size.join(part.size)
+        for i in range(VERSIONS):
+            self.versions[i] += part.versions[i]
+        for i in range(CODES):
+            self.codes[i] += part.codes[i]
+
+    def whole(self):
+        """All requests of the API: those that are counted apart, together."""
+        cdef RequestTimes whole, part
+        if self.consumer is None:
+            return self
+        whole = RequestTimes()
+        for part in (self, self.consumer, self.follower):
+            whole.join(part)
+        return whole
 
     def answered(self, message):
         """Count the error codes of an answer, that of the whole and those of its parts; 0 counts too."""

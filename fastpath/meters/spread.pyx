@@ -57,6 +57,14 @@ cdef class Spread:
         self.total += value
         self.buckets[self.now][bucket_of(value >> self.shift)] += 1
 
+    cdef void join(self, Spread other) noexcept:
+        """Add the values of another one with the same shift."""
+        cdef int i
+        self.count += other.count
+        self.total += other.total
+        for i in range(BUCKETS):
+            self.buckets[0][i] += other.buckets[0][i] + other.buckets[1][i]
+
     def add(self, int64_t value, int64_t at_ns):
         """Add one value; below 0 it counts as 0. `at_ns`: now, by a clock that does not go back."""
         self.note(value, at_ns)

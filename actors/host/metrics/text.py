@@ -94,16 +94,23 @@ def _of_columns(columns: Sequence[Columns], kind: str, names: Collection[str]) -
         lines += _head(family, kind)
         for part, labelled in zip(columns, places, strict=True):
             before = family.name + "{"
-            lines += [f"{before}{label}{value}" for label, value in zip(labelled, part.of(column), strict=True)]
+            lines += _joined(
+                [f"{before}{label}{value}" for label, value in zip(labelled, part.of(column), strict=True)]
+            )
     if names and LAG.name not in names:
         return lines
     lines += _head(LAG, kind)
     for part, labelled in zip(columns, places, strict=True):
         before = f'{LAG.name}{{clientId="{FOLLOWERS}",'
-        lines += [
-            f"{before}{label}{value}" for label, value in zip(labelled, part.of("lag"), strict=True) if value >= 0
-        ]
+        lines += _joined(
+            [f"{before}{label}{value}" for label, value in zip(labelled, part.of("lag"), strict=True) if value >= 0]
+        )
     return lines
+
+
+def _joined(lines: Sequence[str]) -> list[str]:
+    """Lines as one text, so that all of the page are never joined in one go, in which the node could not take its turn."""
+    return ["\n".join(lines)] if lines else []
 
 
 def escaped(text: str) -> str:

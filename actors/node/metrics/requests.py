@@ -40,7 +40,7 @@ def _times(node: AnyNode) -> Iterator[tuple[str, RequestTimes]]:
     names = node.requests.api_names
     for key, times in node.requests.connections.meters.items():
         name = names.get(key, str(key))
-        yield name, times
+        yield name, times.whole()
         if times.consumer is not None and times.follower is not None:
             yield name + "Consumer", times.consumer
             yield name + "Follower", times.follower

@@ -89,7 +89,6 @@ class Slot(Timing):
         "api",
         "behind_bytes",
         "bytes_held",
-        "connection",
         "forget",
         "frame",
         "kept",
@@ -276,6 +275,8 @@ class Connections:
         self._stopwatch = stopwatch
         self.meters = Meters()
         """The times of the requests that have been answered."""
+        self._heard_ns = 0
+        """When the first request came since the last turn began: those that come before the next one count from there."""
         self._left: list[Slot] = []
         """Requests whose answers have left, and may not be sent yet."""
         self._by_id: dict[int, Connection] = {}
@@ -406,6 +407,7 @@ class Connections:
 
     def begin_turn(self) -> None:
         """Note that what was sent before, and did not congest its connection, is on its way."""
+        self._heard_ns = 0
         if self._left:  # the host has not said when they were sent
             note_all(self._left, self._stopwatch())
         if self._fresh:
@@ -525,7 +527,6 @@ class Connections:
         if slot.parts is not None or connection.closed:
             return []
         slot.parts = parts
-        slot.answered_ns = now_ns = self._stopwatch()
         if slot.writer is not None:
             slot.writer = slot.frame = None
             connection.writing -= 1
@@ -542,8 +543,8 @@ class Connections:
         ready: list[Buffer] = []
         while connection.slots and (first := connection.slots[0]).parts is not None:
             connection.slots.popleft()
-            first.left_ns = now_ns
-            first.by_replica = connection.replica
+            if first is not slot:
+                first.left_ns = self._stopwatch()
             self._left.append(first)
             ready.extend(first.parts or ())
             if first.behind_bytes:
@@ -645,7 +646,9 @@ class Connections:
         key, version = _key_and_version(frame) if size >= 4 else (-1, -1)
         api = connection.apis.get(key)
         slot = Slot(connection, size, api)
-        slot.arrived(self._stopwatch(), version, size, None if api is None else self.meters[key], connection.door)
+        if not self._heard_ns:
+            self._heard_ns = self._stopwatch()
+        slot.arrived(self._heard_ns, version, size, None if api is None else self.meters[key], connection.door)
         self.bytes_held += size
         connection.slots.append(slot)
         return slot

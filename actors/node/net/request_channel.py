@@ -267,8 +267,6 @@ class RequestChannel:
             conn, frame, slot = item
             if slot is None or slot.sliced is None:  # the slices of a request bring nothing more
                 size += len(frame)
-                if slot is not None and not slot.began_ns:
-                    slot.began_ns = at_ns
             handle(run, conn, frame, slot)
             if self._outside:
                 self._let_in()
@@ -276,7 +274,7 @@ class RequestChannel:
             spent_ns = at_ns - since_ns
             mailbox.last.charge(spent_ns)
             if slot is not None:
-                slot.local_ns += spent_ns
+                slot.handled(since_ns, spent_ns)
                 if lane is CONTROL:
                     self.control_waits.add(since_ns - slot.arrived_ns, at_ns)
                     self.control_works.add(spent_ns, at_ns)

@@ -1,5 +1,7 @@
 """The times of requests: their parts add up, and answers are counted by what they say."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from actors.wire.messages import message
@@ -35,6 +37,27 @@ def test_work_behind_the_answer_is_not_local_time() -> None:
     assert (meter.local.total, meter.remote.total, meter.total.total) == (3_000, 0, 5_000)
 
 
+def test_a_request_that_is_answered_while_it_is_handled_is_known_then() -> None:
+    meter = RequestTimes()
+    one = timing(meter, Door())
+    one.handled(3_000, 1_000)
+    one.parts = [b"x"]
+    one.handled(6_000, 2_000)
+    note_all([one], 10_000)
+    assert (meter.queue.total, meter.local.total, meter.remote.total) == (2_000, 3_000, 2_000)
+    assert (meter.response_queue.total, meter.send.total, meter.total.total) == (0, 2_000, 9_000)
+
+
+def test_an_answer_that_nobody_timed_became_known_when_it_left_or_was_sent() -> None:
+    meter = RequestTimes()
+    for left_ns in (0, 8_000):
+        one = timing(meter, Door(), left_ns=left_ns)
+        one.handled(3_000, 1_000)
+        one.parts = [b"x"]
+        note_all([one], 10_000)
+    assert meter.remote.total == 6_000 + 4_000 and meter.send.total == 2_000
+
+
 def test_a_request_without_an_answer_counts_and_has_no_response() -> None:
     meter, door = RequestTimes(), Door()
     note_all([timing(meter, door, began_ns=1_000, answered_ns=2_000, left_ns=2_000, parts=[])], 2_000)
@@ -44,9 +67,16 @@ def test_a_request_without_an_answer_counts_and_has_no_response() -> None:
 def test_fetches_of_consumers_and_followers_are_counted_apart_and_together() -> None:
     meter = RequestTimes(fetches=True)
     for replica in (True, False, False):
-        note_all([timing(meter, Door(), answered_ns=2_000, left_ns=2_000, by_replica=replica)], 3_000)
+        one = timing(meter, Door(), answered_ns=2_000, left_ns=2_000)
+        one.connection = SimpleNamespace(replica=replica)
+        note_all([one], 3_000)
     assert meter.consumer is not None and meter.follower is not None
-    assert [one.total.count for one in (meter, meter.consumer, meter.follower)] == [3, 2, 1]
+    meter.answered(message("HeartbeatResponse")(error_code=25))
+    whole = meter.whole()
+    assert [one.total.count for one in (whole, meter.consumer, meter.follower)] == [3, 2, 1]
+    assert whole.by_version() == [(9, 3)] and whole.by_code() == [(25, 1)]
+    assert whole.total.total == 6_000 and whole.total.quantile(0.5) == meter.consumer.total.quantile(0.5) > 0
+    assert meter.whole().total.count == 3, "asking changes nothing"
 
 
 @pytest.mark.parametrize("version", [-1, 64, 32_767])
