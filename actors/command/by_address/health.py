@@ -100,8 +100,9 @@ def run(options: argparse.Namespace) -> int:
     return UNWELL if seen.faults else 0
 
 
-def _look(kafka: Kafka, why: bool = False) -> SeenCluster:
-    """Look at the cluster. `why`: into its metadata log too. Raises ClientError if no broker answers."""
+def _look(kafka: Kafka, why: bool = False, most: int = sys.maxsize) -> SeenCluster:
+    """Look at the cluster. `why`: into its metadata log too. `most`: as in `look_again`. Raises ClientError if no broker
+    answers."""
     cluster = kafka.run(operations.describe_cluster(), ANSWER_S)
     found = kafka.run(topics.describe(), ANSWER_S)
     unseen: list[str] = []
@@ -110,7 +111,11 @@ def _look(kafka: Kafka, why: bool = False) -> SeenCluster:
     open_: list[OpenTransaction] = []
     if quorum is not NO_QUORUM:  # brokers without a controller are busy with finding one
         log_dirs = _asked(kafka, operations.describe_log_dirs(), "log directories are", unseen) or {}
-        open_ = _asked(kafka, open_transactions(_led(found)), "transactions are", unseen) or []
+        led = _led(found)
+        if len(led) <= most:
+            open_ = _asked(kafka, open_transactions(led), "transactions are", unseen) or []
+        else:
+            unseen.append(f"transactions are not looked at: {len(led)} partitions are more than {most}")
     now_ms = int(time.time() * 1000)
     silent, known = _silent(now_ms, open_), dict[int, CoordinatedTransaction]()
     if silent:
@@ -190,10 +195,11 @@ def _watch(kafka: Kafka, how: str, seen: SeenCluster) -> int:
         return 0
 
 
-def look_again(kafka: Kafka) -> SeenCluster:
-    """Look at the cluster; that no broker answers is a fault too."""
+def look_again(kafka: Kafka, most: int = sys.maxsize) -> SeenCluster:
+    """Look at the cluster; that no broker answers is a fault too. `most`: how many partitions are asked for open
+    transactions; where there are more, none is."""
     try:
-        return _look(kafka)
+        return _look(kafka, most=most)
     except ClientError as error:
         silent = Explanation("broker", f"no broker answers ({error})", -1, "", "start brokers, or look at the network")
         return SeenCluster([silent], "")

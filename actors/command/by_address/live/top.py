@@ -60,7 +60,7 @@ class Look:
     def again(self, kafka: Kafka, options: argparse.Namespace) -> None:
         """Ask everything once more."""
         self.unseen = []
-        self.health = health.look_again(kafka)
+        self.health = health.look_again(kafka, PARTITIONS_MAX)
         self.unseen += self.health.unseen
         if not self.health.well:
             self.unseen.append("topics and groups are those of the look before")

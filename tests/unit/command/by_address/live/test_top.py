@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from actors.client.errors import ClientError
-from actors.client.metadata import Partition, Topic
+from actors.client.metadata import Broker, Partition, Topic
+from actors.client.operations.cluster import Cluster
 from actors.client.operations.group_offsets.positions import Position
 from actors.client.operations.groups import Listed
 from actors.client.operations.offsets import Found
@@ -105,7 +106,7 @@ ENDS = {("t", 0): Found(10, -1, -1)}
 def test_what_does_not_answer_is_told_and_shown_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = {"t": Topic("t", bytes(16), False, {0: PART}, 0)}
     seen = [SeenCluster([], "well: 1 broker", (), topics), SeenCluster([FAULT], "")]
-    monkeypatch.setattr(health, "look_again", lambda kafka: seen.pop(0))
+    monkeypatch.setattr(health, "look_again", lambda kafka, most: seen.pop(0))
     one, kafka = top.Look(), Silent()
     chosen = argparse.Namespace(topic=None, group=None)
     one.again(kafka, chosen)  # type: ignore[arg-type]
@@ -114,6 +115,26 @@ def test_what_does_not_answer_is_told_and_shown_as_it_was(monkeypatch: pytest.Mo
     one.again(kafka, chosen)  # type: ignore[arg-type]
     assert one.unseen == ["topics and groups are those of the look before"]
     assert [topic.name for topic in one.topics] == ["t"] and [group.name for group in one.groups] == ["g"]
+
+
+def test_partitions_that_are_too_many_are_not_asked_for_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be asked for two offsets each, again and again."""
+    topics = {"t": Topic("t", bytes(16), False, dict.fromkeys(range(5), PART), 0)}
+    answers = {"describe_cluster": Cluster("id", 1, {1: Broker(1, "h", 1)}), "describe": topics}
+    asked = []
+
+    class Answering:
+        def run(self, steps: Any, timeout_s: float) -> Any:
+            asked.append(steps.__name__)
+            steps.close()
+            return answers.get(steps.__name__)
+
+    for most, count in ((4, 0), (5, 1)):
+        asked.clear()
+        seen = health.look_again(Answering(), most)  # type: ignore[arg-type]
+        assert asked.count("open_transactions") == count
+        told = "transactions are not looked at: 5 partitions are more than 4"
+        assert seen.unseen == (() if count else (told,))
 
 
 def test_wrong_words() -> None:
