@@ -22,7 +22,7 @@ from actors.client.operations.leaders import Part, by_topic, of_leaders
 from actors.client.operations.offsets import Found, list_offsets
 from actors.client.properties import READ_COMMITTED
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
 
 TWO_PHASE_FROM = 6
 """The first version of InitProducerId with two-phase commit. Kafka 4.3.1 calls it unstable."""
@@ -276,7 +276,7 @@ def coordinated(producer_ids: Iterable[int]) -> Steps[dict[int, CoordinatedTrans
     }  # fmt: skip
 
 
-def _just(request: Any) -> Callable[[int], Any]:
+def _just(request: Message) -> Callable[[int], Any]:
     """A function that gives one request, whatever the version is."""
     return lambda version: request
 
@@ -366,7 +366,7 @@ def complete(
 
 
 def _decided(
-    id: str, name: str, request: Any, versions: tuple[int, int], error_of: Callable[[int], ClientError]
+    id: str, name: str, request: Message, versions: tuple[int, int], error_of: Callable[[int], ClientError]
 ) -> Steps[Any]:
     """Ask the coordinator of a transactional id until it answers."""
     attempt = 0
