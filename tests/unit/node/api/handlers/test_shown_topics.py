@@ -14,9 +14,12 @@ from actors.metadata.ops import BrokerSet, EndPoint, PartitionsSet, TopicGone, T
 from actors.node.api import topics_shown
 from actors.node.api.handlers import describe_topic_partitions, metadata
 from actors.node.runtime import slices
+from actors.node.runtime.answers import Sliced
+from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import decode, message
+from actors.wire.messages import decode, encode, message
 from tests.reference import topic_answers as twin
+from tests.served import TABLE
 from tests.unit.fastpath.image.test_topic_answers import OPS, images
 from tests.unit.node.roles.broker.lab import Lab
 
@@ -230,7 +233,8 @@ def test_a_page_goes_on_behind_a_topic_that_is_deleted_between_slices() -> None:
 
 def test_a_name_that_was_looked_up_before_a_long_topic_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab(1)
-    monkeypatch.setattr(slices, "ENTRIES_A_SLICE", 5)
+    for module in (slices, describe_topic_partitions):
+        monkeypatch.setattr(module, "ENTRIES_A_SLICE", 5)
     monkeypatch.setattr(topics_shown, "WRITTEN_AN_ENTRY", 1)
     for number, (name, count) in enumerate((("a", 5), ("b", 1), ("c", 1))):
         lab.commit(
@@ -262,3 +266,18 @@ def test_a_page_of_the_largest_limit_and_a_cursor_at_the_largest_number() -> Non
         1, "DescribeTopicPartitions", 0, kind(topics=[], cursor=kind.Cursor(topic_name="zz", partition_index=0))
     ).reply
     assert reply.topics == [] and reply.next_cursor is None
+
+
+def test_a_list_is_not_shared_with_clients_of_another_listener(lab: Lab) -> None:
+    given = [TopicSet("a", b"a" * 16), PartitionsSet(b"a" * 16, [0], [[1]], [[1]])]
+    begun(lab, given, {1}, {1})
+    context: Any = lab.nodes[1].node.dispatch.broker
+    leaders = []
+    for listener in ("PLAINTEXT", "OTHER", "PLAINTEXT"):
+        call = Call(7, Listener.CLIENT, listener, 3, 12, None, "127.0.0.1", "User:ANONYMOUS", memoryview(b""))
+        answer = TABLE[Listener.CLIENT, 3].handler(context, message("MetadataRequest")(topics=None), call)
+        while isinstance(answer, Sliced):
+            answer = answer.again()
+        reply = decode(type(answer.reply), 12, encode(answer.reply, 12))[0]
+        leaders.append((reply.topics[0].partitions[0].leader_id, reply.topics[0].partitions[0].error_code))
+    assert leaders == [(1, 0), (-1, ErrorCode.LISTENER_NOT_FOUND), (1, 0)]
