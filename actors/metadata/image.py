@@ -154,6 +154,9 @@ class Image(Columns):
         """kind -> how many entities there are of it; type of a resource -> how many have settings"""
         self.order = NameOrder(self.generations)
         """The names of the topics that are not hidden, in order, with their rows"""
+        self._unordered: list[str] | None = None
+        """Topics of a snapshot that is being loaded, which come by id, and are put in order once they are all there; None:
+        no snapshot is"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}
@@ -331,6 +334,20 @@ class Image(Columns):
         self.next_offset = offset + records(op)
         return touched
 
+    def begin_load(self) -> None:
+        """Note that what is replayed now is a snapshot, into a new image. Nobody looks for topics by name meanwhile."""
+        self._unordered = []
+
+    def end_load(self) -> None:
+        """Put the topics of the snapshot in order."""
+        assert self._unordered is not None, "a load has begun"
+        names, self._unordered = sorted(self._unordered), None
+        put, rows, hidden = self.order.put, self._by_name.get, self._hidden
+        for name in names:
+            row = rows(name)
+            if row is not None and row not in hidden:
+                put(name, row)
+
     def advance(self, next_offset: int) -> None:
         """Note that records below `next_offset` are passed, though the last of them mean nothing to an image (control
         records, NoOp)."""
@@ -447,6 +464,8 @@ class Image(Columns):
         self.names.put(row, TopicName(name, op.deleting))
         if op.deleting:
             self._set(offset, self._hidden, row, True)
+        elif self._unordered is not None:
+            self._unordered.append(name)
         else:
             journal.append((offset, self.order, name, None))
             self.order.put(name, row)

@@ -400,6 +400,10 @@ __all__ = [
 ]
 
 
+MANY_RECORDS = frozenset((PartitionsSet, PartitionsChanged))
+"""The ops that are written as a record for each partition."""
+
+
 def records(op: Op) -> int:
     """The number of records that an op is written as, and hence the number of offsets that it takes."""
-    return len(op) if isinstance(op, PartitionsSet | PartitionsChanged) else 1
+    return len(op) if type(op) in MANY_RECORDS else 1  # type: ignore[arg-type]

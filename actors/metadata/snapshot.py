@@ -155,6 +155,7 @@ def load(data: "Buffer | InPieces", image: Image, end_offset: int, family: str =
     voters: Voters | None = None
     kraft_version, last_timestamp_ms = 0, -1
     complete = False
+    image.begin_load()
     for batch in verified_batches(data):
         if complete or (last_timestamp_ms < 0 and not is_control(batch.data)):
             raise CorruptMetadata(batch.base_offset, "records outside the snapshot's header and footer")
@@ -176,6 +177,7 @@ def load(data: "Buffer | InPieces", image: Image, end_offset: int, family: str =
         image.advance(batch.last_offset + 1)
     if not complete:
         raise CorruptMetadata(image.next_offset, "the snapshot ends without its footer")
+    image.end_load()
     image.next_offset = end_offset
     return Loaded(voters, kraft_version, last_timestamp_ms)
 

@@ -225,6 +225,23 @@ cdef int read_change(Cursor value, Block block, Rare rare, bint released) except
     return 0
 
 
+def topic_fields(bytes body):
+    """(name, topic id, deleting) of the body of a TopicRecord of the drafts, version 0, as it is usually; None: it is for the
+    general decoder, since it has tags or is damaged."""
+    cdef const uint8_t* data = <const uint8_t*><const char*>body
+    cdef Py_ssize_t end = len(body), pos
+    cdef uint32_t size = 0
+    pos = read_uvarint(data, 0, end, &size)
+    if pos < 0 or size == 0 or size > 0x8000 or end - pos != <Py_ssize_t>size - 1 + 18 or data[end - 1] or data[end - 2] > 1:
+        return None
+    try:
+        name = (<const char*>data)[pos:pos + size - 1].decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    pos += size - 1
+    return name, (<const char*>data)[pos:pos + 16], data[pos + 16] != 0
+
+
 def expand(data, Py_ssize_t pos=0, bint released=False):
     """The records of the batches from `pos` to the end of `data` (no CRC check): a list of (offset, type, version, thing).
 

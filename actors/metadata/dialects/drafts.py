@@ -46,7 +46,7 @@ from actors.metadata.ops import (
 )
 from actors.ports import Batch
 from actors.wire.messages import decode_exact, encode, message
-from fastpath.image.read_records import CorruptRecord, expand
+from fastpath.image.read_records import CorruptRecord, expand, topic_fields
 
 if TYPE_CHECKING:
     from actors.wire.schemas.kip631.v19 import BrokerRecord as V19BrokerRecord
@@ -119,6 +119,11 @@ class Drafts:
         for offset, type_, version, thing in found:
             if isinstance(thing, Block):
                 yield offset, PartitionsSet.of(thing) if type_ == 2 else PartitionsChanged(thing)
+                continue
+            if type_ == 1 and version == VERSION and (fields := topic_fields(thing)) is not None:
+                topic, topic_id, deleting = fields
+                gone = deleting and level.deleting_is_gone
+                yield offset, TopicGone(topic_id, topic) if gone else TopicSet(topic, topic_id, deleting)
                 continue
             name = level.types.get(type_)
             if name is None or version != VERSION:

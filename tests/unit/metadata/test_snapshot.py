@@ -86,6 +86,8 @@ def test_load_gives_the_image_and_the_image_gives_the_bytes_again():
     assert again.brokers() == image.brokers() and again.features() == image.features()
     assert again.next_producer_id == 1000 and again.entities_of("scram") == image.entities_of("scram")
     assert again.name_taken("hidden") and again.topic("hidden") == -1
+    again.check()
+    assert [again.topic_name(row) for row in again.topics()] == [image.topic_name(row) for row in image.topics()] != []
     for topic in image.topics():
         name = image.topic_name(topic)
         assert [state(image, row) for row in image.topic_partitions(topic)] == [

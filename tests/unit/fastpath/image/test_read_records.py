@@ -1,9 +1,12 @@
 """Several batches of metadata read as one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from actors.wire.messages import decode_exact, encode, message
 from fastpath.image.blocks import Block
-from fastpath.image.read_records import CorruptRecord, expand
+from fastpath.image.read_records import CorruptRecord, expand, topic_fields
 from fastpath.image.write_records import Writer
 from fastpath.records.batch import Builder
 
@@ -51,3 +54,24 @@ def test_a_second_batch_that_is_cut() -> None:
         expand(changes(10, [TOPIC]) + changes(11, [OTHER])[:-1])
     with pytest.raises(CorruptRecord, match="no whole batch"):
         expand(b"")
+
+
+@given(
+    st.text(max_size=40), st.binary(min_size=16, max_size=16), st.booleans(), st.integers(0, 60), st.integers(0, 255)
+)
+def test_a_topic_is_read_as_the_general_decoder_reads_it_or_left_to_it(
+    name: str, topic_id: bytes, deleting: bool, place: int, byte: int
+) -> None:
+    kind = message("v28:TopicRecord")
+    body = encode(kind(name=name, topic_id=topic_id, deleting=deleting), 0)
+    assert topic_fields(body) == (name, topic_id, deleting)
+    for damaged in (
+        body[:place],
+        body + b"\0",
+        body[:-1] + b"\1\x63\0",
+        body[:place] + bytes([byte]) + body[place + 1 :],
+    ):
+        found = topic_fields(damaged)
+        if found is not None:
+            read = decode_exact(kind, 0, damaged)
+            assert found == (read.name, read.topic_id, read.deleting)
