@@ -1,5 +1,6 @@
 """A cluster of either kind, for the tests of Spark and Ray by address, which are the same for both; Spark's session."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
+from actors.client.operations.offsets import list_offsets
+from actors.client.operations.topics import describe
+from actors.client.properties import READ_COMMITTED
+from actors.host.client.blocking import connect
 from bench import apache
 from tests.integration.conftest import everywhere
 from tests.unit.replay.conftest import session
@@ -45,6 +50,19 @@ class Topics:
     def delete(self, name: str) -> None:
         """Delete a topic."""
         self.admin.delete_topics([name])[name].result(30)
+
+
+def settled(servers: str, *names: str) -> None:
+    """Wait until no transaction is open in topics: brokers write markers a moment after they have answered a commit. It
+    waits no longer than half a minute: what is open then stays so."""
+    with connect(servers) as kafka:
+        found = kafka.run(describe(names))
+        parts = [(name, number) for name in names for number in found[name].partitions]
+        for _ in range(300):
+            ends, stable = (kafka.run(list_offsets(parts, isolation=one)) for one in (0, READ_COMMITTED))
+            if all(ends[part].offset == stable[part].offset for part in parts):
+                return
+            time.sleep(0.1)
 
 
 @pytest.fixture(scope="package", params=["rayft", pytest.param("apache", marks=pytest.mark.slow)])

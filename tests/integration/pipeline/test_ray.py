@@ -23,7 +23,7 @@ from actors.pipeline.slices import DataLoss
 from tests.integration import rays
 from tests.integration.arrow.test_read import consumed, written
 from tests.integration.arrow.test_read import rows as as_rows
-from tests.integration.pipeline.conftest import Topics
+from tests.integration.pipeline.conftest import Topics, settled
 from tests.integration.pipeline.test_sink_steps import Sink as Protocol
 from tests.integration.pipeline.test_streams import produce
 
@@ -117,6 +117,7 @@ def test_ray_reads_and_shares_topics_with_spark(driver: Any, topics: Topics, nam
 
 def committed(topics: Topics, name: str) -> list[int]:
     """The values that readers of committed records see."""
+    settled(topics.servers, name)
     reader = rayft.read(topics.servers, name, columns=["value"], config={"isolation.level": "read_committed"})
     return sorted(int(value) for value in reader.read_all()["value"].to_pylist())
 

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 import rayft
 from actors.client.operations import transactions
 from actors.host.client.blocking import connect
-from tests.integration.pipeline.conftest import Topics
+from tests.integration.pipeline.conftest import Topics, settled
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 ROOT = Path(__file__).parents[3]
@@ -56,6 +56,7 @@ def test_each_row_is_there_once_after_rounds_of_kills(
         assert not [row for row, count in found.items() if count > 1], "rows are there twice"
         assert set(found) <= set(wanted)
     told += rounds(topics, name, tmp_path, blocks * size, blocks * size + 1, kill=False)
+    settled(topics.servers, name)
     wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
     assert found == wanted, (wanted - found, found - wanted)
     with connect(topics.servers) as kafka:
@@ -74,6 +75,7 @@ def test_each_window_is_there_once_after_kills(topics: Topics, name: str, tmp_pa
     rounds(topics, name, tmp_path, 0, 6, True, "windows")
     told = rounds(topics, name, tmp_path, 6, 12, False, "windows")
     assert told
+    settled(topics.servers, name)
     keys = rayft.read(topics.servers, f"{name}-in", columns=["value"]).read_all()["value"].to_pylist()
     wanted = Counter(int(key.partition(b".")[0]) * 10 for key in keys)
     found = rayft.read(topics.servers, name, columns=["key", "value"], config={"isolation.level": "read_committed"})
@@ -91,5 +93,6 @@ def test_each_row_is_there_once_when_executors_die_and_tasks_run_twice(
     topics.make(f"{name}-in", 3)
     topics.make(name, 3)
     rounds(topics, name, tmp_path, 0, 12, False, "executors")
+    settled(topics.servers, name)
     wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
     assert found == wanted, (wanted - found, found - wanted)

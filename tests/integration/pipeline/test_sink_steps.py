@@ -16,7 +16,7 @@ from actors.pipeline.sink import attempts, driver, steps
 from actors.pipeline.sink.driver import EFFECTS, Driver
 from actors.pipeline.sink.options import Target, target
 from actors.pipeline.sink.values import Attempt, Grant, Overtaken, RowsLost, SinkFailed
-from tests.integration.pipeline.conftest import Topics
+from tests.integration.pipeline.conftest import Topics, settled
 
 pytestmark = [pytest.mark.timeout(600)]
 ROWS = [f"row {n}" for n in range(40)]
@@ -68,6 +68,7 @@ class Sink:
 
     def rows(self) -> Counter[str]:
         """The rows that readers of committed records see."""
+        settled(self.servers, self.topic)
         found = rayft.read(
             self.servers, self.topic, columns=["value"], config={"isolation.level": "read_committed"}
         ).read_all()
@@ -219,6 +220,7 @@ def test_several_topics_keys_headers_and_times(sink: Sink, topics: Topics, name:
     attempt = attempts.write(own, [rows], grant)
     assert attempt is not None and {one[0] for one in attempt.counts} == {sink.topic, other}
     sink.decide(grant, 0, [attempt])
+    settled(sink.servers, sink.topic, other)
     names = ["topic", "key", "value", "headers", "timestamp"]
     found = rayft.read(sink.servers, [sink.topic, other], columns=names, config={"isolation.level": "read_committed"})
     read = {bytes(one["key"] or b""): one for one in found.read_all().to_pylist()}

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from pyspark.errors import StreamingQueryException
 
 import rayft
-from tests.integration.pipeline.conftest import Topics
+from tests.integration.pipeline.conftest import Topics, settled
 from tests.integration.pipeline.test_streams import produce
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
@@ -22,6 +22,7 @@ WAIT_S = 500
 
 def rows(topics: Topics, topic: str, column: str = "value") -> Counter[Any]:
     """The rows that readers of committed records see."""
+    settled(topics.servers, topic)
     config = {"isolation.level": "read_committed"}
     return Counter(rayft.read(topics.servers, topic, columns=[column], config=config).read_all()[column].to_pylist())
 
@@ -70,6 +71,7 @@ def test_columns_are_those_of_sparks_own_sink(session: Any, topics: Topics, name
     given = options(topics, name)
     del given["topic"]
     write(made, given)
+    settled(topics.servers, name, other)
     names = ["topic", "partition", "key", "value", "headers"]
     found = rayft.read(topics.servers, [name, other], columns=names).read_all().to_pylist()
     assert sorted(found, key=lambda one: one["partition"]) == [
