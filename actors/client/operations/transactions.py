@@ -31,6 +31,8 @@ END_RAISES_FROM = 5
 NO_TIMEOUT_MS = (1 << 31) - 1
 """The timeout of a transaction that takes part in a two-phase commit."""
 ID_MAX, EPOCH_MAX = (1 << 63) - 1, (1 << 15) - 1
+TEXT_MAX = 32
+"""The most characters of a prepared transaction's text."""
 
 
 class OpenTransaction(NamedTuple):
@@ -251,10 +253,10 @@ class CoordinatedTransaction(NamedTuple):
 def coordinated(producer_ids: Iterable[int]) -> Steps[dict[int, CoordinatedTransaction]]:
     """The open transactions of some producers, by their ids (Kafka 3.0 and newer). Those that no broker coordinates, or
     tells, are left out. Raises ClientError."""
-    wanted = sorted(set(producer_ids))
+    wanted = set(producer_ids)
     metadata = yield Know(())
     kind, describe = message("ListTransactionsRequest"), message("DescribeTransactionsRequest")
-    request = kind(state_filters=["Ongoing"], producer_id_filters=wanted)
+    request = kind(state_filters=[ONGOING], producer_id_filters=sorted(wanted))
     listed = yield [Ask(Node(id), "ListTransactions", _just(request)) for id in sorted(metadata.brokers)]
     ids = [
         (reply.node, sorted({one.transactional_id for one in reply.message.transaction_states}))
@@ -272,7 +274,7 @@ def coordinated(producer_ids: Iterable[int]) -> Steps[dict[int, CoordinatedTrans
         )
         for reply in described if not isinstance(reply, ClientError)
         for one in reply.message.transaction_states
-        if not one.error_code and one.transaction_state == "Ongoing" and one.producer_id in wanted
+        if not one.error_code and one.transaction_state == ONGOING and one.producer_id in wanted
     }  # fmt: skip
 
 
@@ -297,9 +299,9 @@ class Prepared(NamedTuple):
     @classmethod
     def of(cls, text: str) -> "Prepared":
         """A prepared transaction from its text. Raises ClientError."""
-        found = [int(one) if one.isascii() and one.isdigit() else -1 for one in text[:32].split(":")]
-        if len(found) != 2 or not (0 <= found[0] <= ID_MAX and 0 <= found[1] <= EPOCH_MAX):
-            raise ClientError(f"{text[:32]!r} is no prepared transaction: write PRODUCER_ID:EPOCH")
+        found = [int(one) if one.isascii() and one.isdigit() else -1 for one in text[:TEXT_MAX].split(":")]
+        if len(text) > TEXT_MAX or len(found) != 2 or not (0 <= found[0] <= ID_MAX and 0 <= found[1] <= EPOCH_MAX):
+            raise ClientError(f"{text[:TEXT_MAX]!r} is no prepared transaction: write PRODUCER_ID:EPOCH")
         return cls(*found)
 
 

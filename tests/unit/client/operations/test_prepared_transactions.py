@@ -49,7 +49,23 @@ def asked(server: Server, name: str) -> list[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":", "7", "7:", ":3", "7:-1", "-1:0", "7:3:1", "7:32768", f"{1 << 63}:0", "a:b", " 7:3", "٧:3"]
+    "text",
+    [
+        "",
+        ":",
+        "7",
+        "7:",
+        ":3",
+        "7:-1",
+        "-1:0",
+        "7:3:1",
+        "7:32768",
+        f"{1 << 63}:0",
+        "a:b",
+        " 7:3",
+        "٧:3",
+        "7:" + 29 * "0" + "31",
+    ],
 )
 def test_what_is_no_prepared_transaction_is_refused(text: str) -> None:
     with pytest.raises(ClientError, match="is no prepared transaction: write PRODUCER_ID:EPOCH"):
