@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 OFFSET_MAX = 2**63 - 1
+_OFFSET = re.compile(r"\d{1,100}")
+"""A number that Python reads, whatever a log can have."""
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?[Zz]?")
 _PARTS = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", re.IGNORECASE)
 _COMPARED = re.compile(r"(\w+)\s*(<=|>=|!=|==|=|<|>|\bcontains\b)\s*(.+)", re.IGNORECASE)
@@ -38,7 +40,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
     """The offset or time of WHEN; UTC if it names no zone. `end`: time of the log's last record. Raises ValueError."""
-    if text.isdecimal():
+    if _OFFSET.fullmatch(text):
         return int(text)
     clock = _CLOCK.fullmatch(text)
     try:

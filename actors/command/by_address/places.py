@@ -18,7 +18,7 @@ from actors.client.properties import READ_UNCOMMITTED
 from actors.command.by_address.connection import wrong
 
 BEGINNING, END, OFFSET, LAST, TIME = "beginning", "end", "offset", "last", "time"
-AGO = re.compile(r"(\d+)([smhd])", re.ASCII)
+AGO = re.compile(r"(\d{1,19})([smhd])", re.ASCII)
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 INT64_MAX = (1 << 63) - 1
 
@@ -42,7 +42,7 @@ def where(text: str) -> PlaceInPartitions:
     """The place that the words mean. Ends the command if they mean nothing."""
     if text in (BEGINNING, END):
         return PlaceInPartitions(text)
-    if re.fullmatch(r"-?\d+", text, re.ASCII) and abs(int(text)) <= INT64_MAX:
+    if re.fullmatch(r"-?\d{1,19}", text, re.ASCII) and abs(int(text)) <= INT64_MAX:
         return PlaceInPartitions(LAST, -int(text)) if text.startswith("-") else PlaceInPartitions(OFFSET, int(text))
     ago = AGO.fullmatch(text)
     now_ms = int(time.time() * 1000)
