@@ -16,6 +16,7 @@ LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND; INVALID_REQUEST of every topic where a
 
 import re
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
@@ -133,22 +134,24 @@ def _missing(
     return missing
 
 
-def _settled(context: BrokerContext, request: "MetadataRequest", call: Call, wanted: Wanted) -> Answer:
-    """The answer, once no leader in it is in doubt."""
+def _settled(
+    context: BrokerContext, request: "MetadataRequest", call: Call, wanted: Wanted, room_until_ms: int = 0
+) -> Answer:
+    """The answer, once no leader in it is in doubt. `room_until_ms`: as of `_reply`."""
     now_ms = context.runtime.now.mono_ms
     until_ms = max(
         (until_ms for broker, until_ms in context.suspected_leaders.now(now_ms) if _names(context, broker, wanted)),
         default=0,
     )
     if until_ms <= now_ms:
-        return go_on(_reply(context, request, call, wanted))
+        return go_on(_reply(context, request, call, wanted, room_until_ms))
 
     def again(expired: bool) -> Answer:
         if not context.availability.serving:
             return Close("this broker is fenced")
         if expired:
-            return go_on(_reply(context, request, call, wanted))
-        return _settled(context, request, call, wanted)
+            return go_on(_reply(context, request, call, wanted, room_until_ms))
+        return _settled(context, request, call, wanted, room_until_ms)
 
     return Parked([LEADERS_KEY], until_ms, again)
 
@@ -211,7 +214,11 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted) -> Steps:
+def _reply(
+    context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted, room_until_ms: int = 0
+) -> Steps:
+    """The brokers, and the topics asked for. `room_until_ms`: until when the request waits for room for a list of all
+    topics, if it has waited; else 0."""
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
@@ -232,7 +239,7 @@ def _reply(context: ClusterView, request: "MetadataRequest", call: Call, wanted:
         every = yield from _every(context, call, asked)
         if every is None:
             assert context.topic_lists is not None, "only its lists leave no room"
-            return context.topic_lists.wait(lambda: _once_more(context, request, call, wanted))
+            return context.topic_lists.wait(partial(_once_more, context, request, call, wanted), room_until_ms)
         reply.topics = every
         return Done(reply)
     topics, pace = ShownTopics(context, call, version), SliceCount()
@@ -251,12 +258,14 @@ def _reply(context: ClusterView, request: "MetadataRequest", call: Call, wanted:
     return Done(reply)
 
 
-def _once_more(context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted) -> Answer:
+def _once_more(
+    context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted, room_until_ms: int
+) -> Answer:
     """The answer, now that there is room for a list of all topics."""
     assert isinstance(context, BrokerContext), "only brokers share lists"
     if not context.availability.serving:
         return Close("this broker is fenced")
-    return _settled(context, request, call, wanted)
+    return _settled(context, request, call, wanted, room_until_ms)
 
 
 def _every(context: ClusterView, call: Call, asked: bool) -> Generator[None, None, Encoded | None]:

@@ -144,15 +144,21 @@ class TopicLists:
             return oldest
         return None if any(one.whole is not None for one in self._alive) else oldest
 
-    def wait(self, again: Callable[[], Answer]) -> Parked:
-        """Ask `again` when there is room."""
-        self._wanted_until_ms = self._runtime.now.mono_ms + WAIT_MS
+    def wait(self, again: Callable[[int], Answer], until_ms: int = 0) -> Parked:
+        """Ask `again` when there is room; it is told until when its request may wait. `until_ms`: that time, of a request
+        that has waited; 0: it has not."""
+        until_ms = until_ms or self._runtime.now.mono_ms + WAIT_MS
+        self._wanted_until_ms = max(self._wanted_until_ms, until_ms)
         self._look_later()
 
         def go_on(expired: bool) -> Answer:
-            return Close("other lists of topics that are still read leave no room for another") if expired else again()
+            return (
+                Close("other lists of topics that are still read leave no room for another")
+                if expired
+                else again(until_ms)
+            )
 
-        return Parked([ROOM_KEY], self._wanted_until_ms, go_on)
+        return Parked([ROOM_KEY], until_ms, go_on)
 
     def reads(self, conn: int, list: TopicList) -> None:
         """Note that a connection gets a list that is whole, with the answer of this turn."""

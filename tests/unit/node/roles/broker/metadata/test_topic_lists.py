@@ -206,6 +206,18 @@ def test_who_finds_no_room_at_all_is_told_by_the_end_of_his_connection(
     assert conn in scene.closed and conn not in scene.parts
 
 
+def test_who_loses_the_room_to_others_again_and_again_waits_no_longer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_lists, "WAIT_MS", 500)
+    monkeypatch.setattr(scene.lists, "find", lambda *given: None)
+    conn = scene.ask()
+    for _ in range(10):
+        scene.pass_ms(100)
+        scene.lab.node.runtime.waiting.signal(topic_lists.ROOM_KEY)
+    assert conn in scene.closed and conn not in scene.parts
+
+
 def test_a_failure_is_everybodys_and_the_next_request_begins_anew(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
