@@ -22,9 +22,11 @@ OFFSET_COMMIT = 8
 def what_is_denied_is_allowed_by_another_rule() -> Sequence[Patch]:
     """The first rule that says anything decides."""
 
-    def decide(self: RuleIndex, principal: str, host: str, operation: int, resource: int, name: str) -> bool | None:
+    def decide(
+        self: RuleIndex, principal: str, host: str, operation: int, resource: int, name: str, own: bool = True
+    ) -> bool | None:
         found: bool | None = None
-        for bucket in self._buckets(resource, name):
+        for bucket in self._buckets(resource, name) if own else self._wide_buckets(resource, name):
             found = False
             for one in ((principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)):
                 grants = bucket.get(one)
@@ -43,14 +45,13 @@ def prefixes_are_compared_the_wrong_way() -> Sequence[Patch]:
 
     def buckets(self: RuleIndex, resource: int, name: str) -> Iterator[Bucket]:
         literal = self._literal.get(resource, {})
-        for key in dict.fromkeys((name, WILDCARD)):
-            if key in literal:
-                yield literal[key]
+        if name != WILDCARD and WILDCARD in literal:
+            yield literal[WILDCARD]
         for (kind, prefix), bucket in self._prefixed.items():
             if kind == resource and prefix.startswith(name):
                 yield bucket
 
-    return [instead(RuleIndex, "_buckets", buckets)]
+    return [instead(RuleIndex, "_wide_buckets", buckets)]
 
 
 @mistake("guarded")
