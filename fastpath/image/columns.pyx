@@ -583,6 +583,7 @@ cdef class Columns(View):
         cdef Py_ssize_t row, at
         counted = {}
         placed = set()
+        lone = unpreferred = 0
         for topic in range(len(self.chains)):
             numbers = [self.number(row) for row in self.topic_partitions(topic)]
             assert numbers == sorted(set(numbers)), f"topic row {topic} has numbers {numbers}"
@@ -597,12 +598,17 @@ cdef class Columns(View):
             assert bool(cells.flags & RARE) == (rare is not None and at in rare), f"row {row}"
             assert (len(self.replicas(row)) > MASK_BITS) <= bool(cells.flags & RARE), f"row {row}"
             assert cells.leader in (-1, *self.isr(row)), f"row {row} is led by {cells.leader} and has ISR {self.isr(row)}"
+            if cells.flags & LIVE:
+                lone += cells.leader < 0
+                unpreferred += cells.leader != next(iter(self.replicas(row)), cells.leader)
             for broker in self.replicas(row):
                 of = counted.setdefault(broker, [0, 0, 0])
                 of[0] += 1
                 of[1] += cells.leader == broker
                 of[2] += broker in self.isr(row)
         assert self.counters.all() == {broker: tuple(of) for broker, of in counted.items()}
+        of_all = self.counters.partitions, self.counters.leaderless, self.counters.unpreferred
+        assert of_all == (len(placed), lone, unpreferred), (of_all, len(placed), lone, unpreferred)
         offsets = [self.changes[i].offset for i in range(self.changes_head, self.changes_end)]
         assert offsets == sorted(offsets)
         free_rows = [row for first, count in self.free_rows for row in range(first, first + count)]
