@@ -163,6 +163,7 @@ def test_values_agree_with_what_the_client_counted(load: Load) -> None:
     for part in ("requestqueue", "local", "remote", "responsequeue", "responsesend"):
         parts += after[f'kafka_network_requestmetrics_{part}timems_sum{{request="Produce"}}']
     assert abs(total - parts) < 0.01 and total > 0
+    assert 0 < after['kafka_network_requestmetrics_localtimems_sum{request="Produce"}'] < total
     other = load.connect(load.dialogue.leader("small", 0))
     large = batch(b"y" * 1000)
     assert produce(other, "small", {0: large}, acks=1) == [ErrorCode.MESSAGE_TOO_LARGE]
