@@ -17,7 +17,6 @@ import os
 import platform
 import shutil
 import signal
-import socket
 import statistics
 import sys
 import threading
@@ -41,8 +40,6 @@ FAKES = range(101, 104)
 TOGETHER = 8
 NAMED = 100
 PAGE = 2000
-ROOM_BYTES = 160 << 20
-"""The longest answer that the client takes."""
 PARTITIONS_A_REQUEST = 5_000
 PROBE_SECONDS = 0.005
 METADATA_VERSION = 12
@@ -57,12 +54,11 @@ class Line(NamedTuple):
     measure: Callable[["Bench"], float]
 
 
-class Reader:
+class Reader(frames.Connection):
     """A connection whose answers are read into the same memory each time, and counted."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, 120)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(address, 120)
         self.room = memoryview(bytearray(1 << 20))
 
     def send(self, frame: bytes) -> None:
@@ -71,7 +67,7 @@ class Reader:
 
     def take(self) -> int:
         """Read an answer; its size in bytes. What it says is thrown away."""
-        left = size = int.from_bytes(self._exactly(4), "big")
+        left = size = int.from_bytes(self._read(4), "big")
         while left:
             got = self.socket.recv_into(self.room[: min(left, len(self.room))])
             if not got:
@@ -79,25 +75,12 @@ class Reader:
             left -= got
         return size
 
-    def ask(self, frame: bytes) -> float:
+    def timed(self, frame: bytes) -> float:
         """Milliseconds from sending a frame to the last byte of its answer."""
         begin = time.perf_counter()
         self.send(frame)
         self.take()
         return (time.perf_counter() - begin) * 1000
-
-    def close(self) -> None:
-        """Close."""
-        self.socket.close()
-
-    def _exactly(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            if not part:
-                raise ConnectionError("the server closed the connection")
-            data += part
-        return bytes(data)
 
 
 class Probe:
@@ -123,7 +106,7 @@ class Probe:
 
     def _run(self) -> None:
         while not self._ends.wait(PROBE_SECONDS):
-            self.longest_ms = max(self.longest_ms, self._reader.ask(self._frame))
+            self.longest_ms = max(self.longest_ms, self._reader.timed(self._frame))
 
 
 class Bench:
@@ -251,7 +234,7 @@ def first(bench: Bench) -> float:
     """Milliseconds of the first request for all topics after a change."""
     reader = Reader(bench.side.broker)
     bench.change()
-    took = reader.ask(bench.all_topics())
+    took = reader.timed(bench.all_topics())
     reader.close()
     return took
 
@@ -259,8 +242,8 @@ def first(bench: Bench) -> float:
 def again(bench: Bench) -> float:
     """Milliseconds of a request for all topics when nothing has changed."""
     reader = Reader(bench.side.broker)
-    reader.ask(bench.all_topics())
-    took = reader.ask(bench.all_topics())
+    reader.timed(bench.all_topics())
+    took = reader.timed(bench.all_topics())
     reader.close()
     return took
 
@@ -311,7 +294,7 @@ def one_page(bench: Bench) -> float:
 def repeated(bench: Bench, frame: bytes) -> float:
     """The median of 30 requests, in milliseconds, after ten that are not counted."""
     reader = Reader(bench.side.broker)
-    times = [reader.ask(frame) for _ in range(40)][10:]
+    times = [reader.timed(frame) for _ in range(40)][10:]
     reader.close()
     return statistics.median(times)
 
