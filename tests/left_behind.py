@@ -54,6 +54,9 @@ def left_behind(nodes: Nodes, listener: Listener, name: str, version: int, salt:
     ]
     for kind in ("Request", "Response"):
         plan(message(name + kind), version)  # which is read from the schemas once
+    for each in (nodes.broker.node, nodes.controller.node):
+        for key in (key for rows in each.requests._served.values() for key in rows):
+            assert each.requests.connections.meters[key]  # which is made once an API
     before, told = _held(), sum(size for _, size in node.runtime.ledger.kept())
     for connection, body in zip(connections, frames, strict=True):
         connection.ask(name, version, body)

@@ -240,6 +240,8 @@ class Process:
             self.perform(effects)
             if self.node is None:
                 return
+            if effects.send:
+                self.node.sent(self.node.runtime.stopwatch())
         else:
             if self.fruitless == 0:
                 self.fruitless_since_us = at_us

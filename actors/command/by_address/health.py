@@ -36,6 +36,7 @@ from actors.printable import printable
 from actors.why.explanations import Explanation, explain
 from actors.why.facts import (
     EXAMPLES_MAX,
+    NO_TIMEOUT_MS,
     ClusterFacts,
     LogDirFacts,
     QuorumFacts,
@@ -314,13 +315,14 @@ def _silent(now_ms: int, open_: Iterable[OpenTransaction]) -> dict[int, list[Ope
 def _hanging(
     now_ms: int, open_: Iterable[OpenTransaction], known: Mapping[int, CoordinatedTransaction]
 ) -> Iterator[TransactionFacts]:
+    """The silent ones that no coordinator ends in time. One that it will end is well, however old its records are."""
     for producer, those in sorted(_silent(now_ms, open_).items()):
         names = tuple(f"{one.topic}-{one.partition}" for one in those)
         found = known.get(producer)
         started_ms = min(one.last_timestamp_ms for one in those)
         if found is None:
             yield TransactionFacts("", producer, started_ms, -1, names)
-        else:
+        elif found.timeout_ms == NO_TIMEOUT_MS or not 0 <= now_ms - found.started_ms <= found.timeout_ms:
             yield TransactionFacts(
                 found.id, producer, found.started_ms if found.started_ms >= 0 else started_ms, found.timeout_ms, names
             )

@@ -94,13 +94,18 @@ def test_a_transaction_of_a_two_phase_commit_does_not_hang() -> None:
     assert found[-1].command.endswith("forceTerminateTransaction --transactionalId two")
 
 
-def test_a_transaction_within_its_timeout_is_not_said_to_be_over_it() -> None:
+def test_a_transaction_that_its_coordinator_ends_in_time_is_no_fault() -> None:
     old = NOW_MS - 16 * 60_000
-    known = {7: CoordinatedTransaction("flink", 7, 3_600_000, old)}
-    facts = health.facts_of(NOW_MS, CLUSTER, {}, None, {}, [OpenTransaction("t", 0, 7, 0, 5, old)], known)
-    assert [one.sentence for one in explain(facts)] == [
-        "the transaction of transactional id flink is open since 08:44:00, for 16 min; its timeout is 60 min"
-    ]
+
+    def told(started_ms: int, timeout_ms: int) -> list[str]:
+        known = {7: CoordinatedTransaction("flink", 7, timeout_ms, started_ms)}
+        facts = health.facts_of(NOW_MS, CLUSTER, {}, None, {}, [OpenTransaction("t", 0, 7, 0, 5, old)], known)
+        return [one.kind for one in explain(facts)]
+
+    assert told(old, 3_600_000) == told(old, 16 * 60_000) == [], "it may be open for an hour, or is over now"
+    assert told(NOW_MS - 400, 600_000) == [], "only its records are old"
+    assert told(old, 16 * 60_000 - 1) == ["transaction"] and told(-1, 3_600_000) == ["transaction"]
+    assert told(NOW_MS - 400, NO_TIMEOUT_MS) == ["prepared"]
 
 
 def test_a_fault_that_only_lasts_longer_is_no_change() -> None:
