@@ -211,6 +211,7 @@ def _leader(admin: AdminClient) -> int:
     return int(getattr(_partition(admin), "leader", -1))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_settings_count_while_it_runs_and_both_policies_work(tmp_path: Path) -> None:
     with rayft.Cluster(controllers=1, brokers=1, dir=tmp_path / "c", config=CONFIG) as cluster:

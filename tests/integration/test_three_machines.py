@@ -28,7 +28,7 @@ NOWHERE = "10.9.0.99:9093"
 IDS = (1001, 1002, 1003)
 WAIT_S = 60
 COPIED = b"its directory was copied"
-QUICK_ROUNDS, SLOW_ROUNDS = 3, 50
+QUICK_ROUNDS, SLOW_ROUNDS = 1, 50
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,8 @@ class Program:
         self._process.wait()
 
 
-@pytest.mark.parametrize("version", [pytest.param("TLSv1.2", marks=pytest.mark.slow), "TLSv1.3"])
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 def test_both_hear_that_their_certificate_has_ended_and_a_renewed_one_works(
     cluster: Cluster, version: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
