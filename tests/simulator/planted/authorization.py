@@ -8,8 +8,9 @@ from actors.authorization.index import Bucket, RuleIndex
 from actors.authorization.resources import EVERYBODY, WILDCARD, Resource
 from actors.broker.replication.sessions import SessionPartition
 from actors.node.api import perform as performing
-from actors.node.api.handlers import envelope, fetch, metadata
+from actors.node.api.handlers import envelope, fetch
 from actors.node.api.security.authorizer import Authorizer
+from actors.node.api.security.topic_rights import Run, TopicRights
 from actors.node.roles.broker.role import BrokerRole
 from tests.simulator.cluster import OPERATOR
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -143,12 +144,7 @@ def a_node_speaks_for_every_node() -> Sequence[Patch]:
 @mistake("guarded")
 def metadata_of_all_topics_shows_all() -> Sequence[Patch]:
     """The list of topics is not filtered."""
-    denied = metadata._denied
-
-    def lists(context: Any, kind: Any, request: Any, call: Any, found: Any, wanted: Any, by_id: bool) -> Any:
-        return None if wanted is None else denied(context, kind, request, call, found, wanted, by_id)
-
-    return [instead(metadata, "_denied", lists)]
+    return [instead(TopicRights, "run", lambda self, name, order: Run(None, self._bits(True, list(self._operations))))]
 
 
 @mistake("guarded")
