@@ -351,16 +351,21 @@ def _done(facts: Facts) -> Effect:
     return Write(facts.record._replace(state=State.DONE, attempts=()))
 
 
-DECIDING: dict[str, Step] = {
-    "claim": Step(_claim, _claimed),
-    "read": Step(lambda facts: Read(), _decided_read),
-    "inspect": Step(lambda facts: Inspect(facts.attempts), _inspected),
-    "decide": Step(lambda facts: Write(_decided(facts)), _decision),
+ENDING: dict[str, Step] = {
     "commit": Step(_commit, _committed),
     "look again": Step(lambda facts: Read(), _not_committed),
     "list": Step(_list, _swept),
     "fence": Step(_fence, lambda facts, answer: "done"),
     "done": Step(_done, lambda facts, error: DECIDED),  # else whoever comes next does it again, which changes nothing
+}
+"""The steps behind a decision, which are the same for whoever finds it in the ledger."""
+
+DECIDING: dict[str, Step] = {
+    "claim": Step(_claim, _claimed),
+    "read": Step(lambda facts: Read(), _decided_read),
+    "inspect": Step(lambda facts: Inspect(facts.attempts), _inspected),
+    "decide": Step(lambda facts: Write(_decided(facts)), _decision),
+    **ENDING,
 }
 
 
@@ -381,9 +386,5 @@ GIVING_UP: dict[str, Step] = {
     "read": Step(lambda facts: Read(), _given_up_read),
     "abort": Step(_list, lambda facts, ids: "fence all" if _losers(facts, ids) else ABORTED),
     "fence all": Step(_fence, lambda facts, answer: ABORTED),
-    "commit": Step(_commit, _committed),
-    "look again": Step(lambda facts: Read(), _not_committed),
-    "list": Step(_list, _swept),
-    "fence": Step(_fence, lambda facts, answer: "done"),
-    "done": Step(_done, lambda facts, error: DECIDED),
+    **ENDING,
 }
