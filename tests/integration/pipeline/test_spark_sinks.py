@@ -15,9 +15,9 @@ from pyspark.errors import StreamingQueryException
 import rayft
 from tests.integration.pipeline.conftest import Topics, settled
 from tests.integration.pipeline.test_streams import produce
+from tests.integration.pipeline.whole_query import run_to_its_end
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
-WAIT_S = 500
 
 
 def rows(topics: Topics, topic: str, column: str = "value") -> Counter[Any]:
@@ -128,17 +128,8 @@ class Job:
         return writer.option("checkpointLocation", str(self.folder / checkpoint)).trigger(**trigger).start()
 
     def available(self, checkpoint: str = "checkpoint") -> None:
-        """Write what is available now. Spark gives a worker ten seconds to begin, whatever the machine does: again then."""
-        for attempt in range(5):
-            query = self.start(checkpoint, availableNow=True)
-            try:
-                assert query.awaitTermination(WAIT_S), "the query does not end"
-                return
-            except StreamingQueryException as error:
-                if attempt == 4 or "failed to connect back" not in str(error):
-                    raise
-            finally:
-                query.stop()
+        """Write what is available now."""
+        run_to_its_end(lambda: self.start(checkpoint, availableNow=True))
 
     def record(self) -> dict[str, Any]:
         """What the ledger says of the sink."""

@@ -15,9 +15,9 @@ from pyspark.errors import StreamingQueryException
 from actors.pipeline import spark_streams
 from tests.integration.pipeline.conftest import Topics
 from tests.integration.pipeline.test_streams import produce
+from tests.integration.pipeline.whole_query import WAIT_S, run_to_its_end
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
-WAIT_S = 500
 
 
 class Job:
@@ -36,19 +36,12 @@ class Job:
         return writer.trigger(**trigger).start(str(self.folder / "out"))
 
     def available(self) -> None:
-        """Read what is available now. Spark gives a worker ten seconds to begin, whatever the machine does: again then."""
+        """Read what is available now."""
         self.progress = []
-        for attempt in range(5):
-            query = self.start(availableNow=True)
-            try:
-                assert query.awaitTermination(WAIT_S), "the query does not end"
-                return
-            except StreamingQueryException as error:
-                if attempt == 4 or "failed to connect back" not in str(error):
-                    raise
-            finally:
-                query.stop()
-                self.progress += [one.numInputRows for one in query.recentProgress if one.numInputRows]
+        run_to_its_end(lambda: self.start(availableNow=True), self._note)
+
+    def _note(self, query: Any) -> None:
+        self.progress += [one.numInputRows for one in query.recentProgress if one.numInputRows]
 
     def values(self) -> list[int]:
         """The values that were written, sorted."""
