@@ -54,7 +54,13 @@ class Driver:
             self._found = True
         while work.result is None:
             effect = work.effect
-            work.take(EFFECTS[type(effect)](self, effect))
+            try:
+                answer = EFFECTS[type(effect)](self, effect)
+            except ClientError:
+                if work.refused():
+                    break
+                raise
+            work.take(answer)
         return work.result
 
     # ---- effects

@@ -86,6 +86,8 @@ class Step(NamedTuple):
 
     effect: Callable[[Facts], Effect]
     take: Callable[[Facts, Any], Any]
+    without: Any = None
+    """The result where brokers refuse or do not answer; None: their error is raised."""
 
 
 Steps = Mapping[str, Step]
@@ -105,6 +107,11 @@ class Work:
     def effect(self) -> Effect:
         """What is to be asked now."""
         return self._steps[self.at].effect(self.facts)
+
+    def refused(self) -> bool:
+        """Whether the work is over, and well, though what was asked now cannot be had."""
+        self.result = self._steps[self.at].without
+        return self.result is not None
 
     def take(self, answer: Any) -> None:
         """Go on with the answer. Raises SinkFailed."""
@@ -186,7 +193,9 @@ def _lost(facts: Facts, now: Record | None) -> None:
     uses the same transactional ids again."""
     record, failed = facts.record, facts.failed
     assert record is not None
-    if now is None or now.state is not State.DECIDED or now.attempts != record.attempts:
+    if now is None:
+        raise SinkFailed(f"sink {facts.sink}: its record in the ledger is gone: do not delete the ledger's topic")
+    if now.state is not State.DECIDED or now.attempts != record.attempts:
         return
     rows: dict[tuple[str, int], int] = {}
     for attempt, _ in failed:
@@ -354,8 +363,8 @@ def _done(facts: Facts) -> Effect:
 ENDING: dict[str, Step] = {
     "commit": Step(_commit, _committed),
     "look again": Step(lambda facts: Read(), _not_committed),
-    "list": Step(_list, _swept),
-    "fence": Step(_fence, lambda facts, answer: "done"),
+    "list": Step(_list, _swept, DECIDED),  # the batch is committed, and the next opening sweeps, as nothing says DONE
+    "fence": Step(_fence, lambda facts, answer: "done", DECIDED),
     "done": Step(_done, lambda facts, error: DECIDED),  # else whoever comes next does it again, which changes nothing
 }
 """The steps behind a decision, which are the same for whoever finds it in the ledger."""

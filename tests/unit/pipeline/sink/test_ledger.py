@@ -1,9 +1,11 @@
 """The form of a sink's record in the ledger, and what is refused; which transactional ids a process takes."""
 
 import json
+from typing import Any, NamedTuple
 
 import pytest
 
+from actors.client.operations.fetching import Fetched
 from actors.pipeline.sink import attempts, ledger
 from actors.pipeline.sink.values import Attempt, Grant, Record, SinkFailed, State, base_of, task_id
 
@@ -82,3 +84,35 @@ def test_ids_are_counted_anew_with_each_opening_of_a_sink() -> None:
 )  # fmt: skip
 def test_ids_of_others_are_none_of_a_sinks(id: str, base: int | None) -> None:
     assert base_of(id, "s") == base
+
+
+def test_a_record_that_was_deleted_is_no_new_sink_and_brings_back_no_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Read:
+        """Offsets 5 to 7 of a log: a record, its deletion, and a record of another sink."""
+
+        def __init__(self, config: Any, positions: Any) -> None:
+            self.at = 5
+
+        def position(self, *part: Any) -> int:
+            return self.at
+
+        def fetch(self) -> Any:
+            yield
+            self.at = 8
+            kept = ((5, b"s", b"old"), (6, b"s", None), (7, b"other", b"x"))
+            return [Fetched(*[kept] * len(Fetched._fields))]
+
+    class Kept(NamedTuple):
+        offset: int
+        key: bytes
+        value: bytes | None
+
+    monkeypatch.setattr(ledger, "Fetcher", Read)
+    monkeypatch.setattr(ledger, "_records", lambda one: [Kept(*row) for row in one.records])
+    steps: Any = ledger._within(("ledger", 0), 5, 8, b"s", None)  # type: ignore[arg-type]
+    next(steps)
+    with pytest.raises(StopIteration) as ended:
+        steps.send(None)
+    assert ended.value.value is not None, "the search would go on to older ones"
+    with pytest.raises(SinkFailed, match="cannot be read"):
+        ledger.record_of("s", ended.value.value)

@@ -21,6 +21,7 @@ from actors.pipeline.sink.values import (
     Read,
     Record,
     RowsLost,
+    Seen,
     SinkFailed,
     State,
     Write,
@@ -289,3 +290,26 @@ def test_a_run_takes_new_ids_behind_an_opening_of_another_one() -> None:
     assert one.go(steps.opening(SINK)).base_of("one") == 1
     two.go(steps.opening(SINK))
     assert one.go(steps.opening(SINK)).base_of("one") == 4
+
+
+def test_a_batch_that_is_committed_is_decided_though_nobody_can_sweep_behind_it() -> None:
+    one = Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3),))
+    record = Record(State.OPEN, 1, -1, "", "", 1)
+    for answers in (6, 7):  # brokers do not answer to the list, or to the fence
+        work = steps.deciding(Grant(SINK, 1, -1, "", "", 1), 0, (one,))
+        told: list[Any] = [None, record, {one.id: Seen(7, 0, True, None)}, None, (), (task_id(SINK, 1, "w", 1),)]
+        for number, answer in enumerate(told[: answers - 1]):
+            assert number > 4 or not work.refused(), "an error before the end of the commit is raised"
+            work.take(answer)
+        assert isinstance(work.effect, (List, Fence)) and work.result is None
+        assert work.refused() and work.result == steps.DECIDED
+
+
+def test_a_record_that_is_gone_behind_a_commit_that_failed_is_no_success() -> None:
+    one = Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3),))
+    work = steps.deciding(Grant(SINK, 1, -1, "", "", 1), 0, (one,))
+    record = Record(State.OPEN, 1, -1, "", "", 1)
+    for answer in (None, record, {one.id: Seen(7, 0, True, None)}, None, ((one, "PRODUCER_FENCED"),)):
+        work.take(answer)
+    with pytest.raises(SinkFailed, match="is gone"):
+        work.take(None)
