@@ -18,6 +18,8 @@ LONG_LEASES = {
 }
 """Settings of the controllers, by side."""
 SECONDS_MAX = 60
+ACTIVE, SHUTDOWN = 3, 4
+"""States of a broker in KIP-631's heartbeats."""
 KNOWS_ALL = 1 << 40
 """An offset that no metadata log of a run reaches."""
 
@@ -25,64 +27,128 @@ KNOWS_ALL = 1 << 40
 def register(side: str, controller: tuple[str, int], broker: tuple[str, int], ids: range) -> frames.Connection:
     """Register brokers at the active controller, and wait until they are not fenced. `broker`: one that runs. Returns the
     connection that has to stay open for as long as they are to be alive."""
+    cluster_id, supported = introduced(broker)
+    connection = frames.Connection(controller)
+    for id in ids:
+        FakeBroker(side, id, cluster_id, supported).join(connection)
+    return connection
+
+
+def introduced(broker: tuple[str, int]) -> tuple[str, list[Any]]:
+    """(cluster id, supported features) of a broker that runs."""
     asked = frames.Connection(broker)
     reply = asked.ask(
         "ApiVersions", 4, message("ApiVersionsRequest")(client_software_name="b", client_software_version="1")
     )
-    cluster_id = asked.ask("Metadata", 9, message("MetadataRequest")(topics=[])).cluster_id
+    cluster_id = str(asked.ask("Metadata", 9, message("MetadataRequest")(topics=[])).cluster_id)
     asked.close()
-    connection = frames.Connection(controller)
-    one = _on_rayft if side == "rayft" else _on_kafka
-    for id in ids:
-        one(connection, id, cluster_id, reply.supported_features)
-    return connection
+    return cluster_id, list(reply.supported_features)
 
 
-def _on_rayft(connection: frames.Connection, id: int, cluster_id: str, supported: list[Any]) -> None:
-    kind = message("v28:BrokerHeartbeatRequest")
-    listener = kind.Listener(name="PLAINTEXT", host="127.0.0.1", port=9, security_protocol=0)
-    incarnation, epoch, end = uuid.uuid4().bytes, -1, time.monotonic() + SECONDS_MAX
-    while True:
+class FakeBroker:
+    """A broker of which only the registration and the heartbeats exist."""
+
+    def __init__(self, side: str, id: int, cluster_id: str, supported: list[Any]) -> None:
+        self.id = id
+        self.epoch = -1
+        self._ours = side == "rayft"
+        self._cluster_id = cluster_id
+        self._supported = supported
+        self._incarnation = uuid.uuid4().bytes
+        self._stopping = False
+        self.connection: frames.Connection | None = None
+        """The connection of its newest heartbeat."""
+
+    def join(self, connection: frames.Connection) -> None:
+        """Register, or come back, and wait until it is not fenced."""
+        self.connection, end = connection, time.monotonic() + SECONDS_MAX
+        if self._ours:
+            self._incarnation, self.epoch, self._stopping = uuid.uuid4().bytes, -1, False
+        elif self.epoch < 0 or self._stopping:
+            self._register(end)
+        while not self.beat(connection):
+            if time.monotonic() > end:
+                raise RuntimeError(f"broker {self.id} stays fenced")
+            time.sleep(0.01)
+
+    def beat(self, connection: frames.Connection) -> bool:
+        """Send a heartbeat; whether it is answered that the broker is not fenced."""
+        self.connection = connection
+        if self._ours:
+            reply = self._beat_ours(connection, ACTIVE)
+            return bool(reply.next_state == ACTIVE and reply.broker_epoch >= 0)
+        answer = self._beat_theirs(connection)
+        return not answer.error_code and not answer.is_fenced
+
+    def lose(self) -> None:
+        """Let the controller find the broker lost: its connection ends, and nobody listens at its address. Apache Kafka
+        looks at sessions alone, so there the broker says that it wants to be fenced."""
+        assert self.connection is not None
+        if self._ours:
+            self.connection.close()
+        else:
+            self._beat_theirs(self.connection, want_fence=True)
+
+    def stop(self) -> None:
+        """Ask for a controlled shutdown."""
+        assert self.connection is not None
+        self._stopping = True
+        if self._ours:
+            self._beat_ours(self.connection, SHUTDOWN)
+        else:
+            self._beat_theirs(self.connection, want_shut_down=True)
+
+    def _beat_ours(self, connection: frames.Connection, target: int) -> Any:
+        kind = message("v28:BrokerHeartbeatRequest")
+        listener = kind.Listener(name="PLAINTEXT", host="127.0.0.1", port=9, security_protocol=0)
         request = kind(
-            target_state=3,
-            broker_id=id,
-            broker_epoch=epoch,
+            target_state=target,
+            broker_id=self.id,
+            broker_epoch=self.epoch,
             lease_start_time_ms=time.monotonic_ns() // 1_000_000,
             cur_metadata_offset=KNOWS_ALL,
             listeners=[listener],
-            features=_features(kind, supported),
-            cluster_id=cluster_id,
-            incarnation_id=incarnation,
+            features=_features(kind, self._supported),
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation,
         )
         reply = connection.ask("v28:BrokerHeartbeat", 0, request)
-        epoch = reply.broker_epoch
-        if reply.next_state == 3 and epoch >= 0:
-            return
-        _again(id, reply.error_code, end)
+        if reply.broker_epoch >= 0:
+            self.epoch = reply.broker_epoch
+        return reply
 
-
-def _on_kafka(connection: frames.Connection, id: int, cluster_id: str, supported: list[Any]) -> None:
-    kind, beat = message("BrokerRegistrationRequest"), message("rpc:BrokerHeartbeatRequest")
-    request = kind(
-        broker_id=id,
-        cluster_id=cluster_id,
-        incarnation_id=uuid.uuid4().bytes,
-        listeners=[kind.Listener(name="PLAINTEXT", host="127.0.0.1", port=9, security_protocol=0)],
-        features=_features(kind, supported),
-        rack=None,
-        log_dirs=[uuid.uuid4().bytes],
-    )
-    reply, end = connection.ask("BrokerRegistration", 4, request), time.monotonic() + SECONDS_MAX
-    if reply.error_code:
-        raise RuntimeError(f"broker {id} is not registered: error {reply.error_code}")
-    while True:
-        request = beat(
-            broker_id=id, broker_epoch=reply.broker_epoch, current_metadata_offset=KNOWS_ALL, want_fence=False
+    def _beat_theirs(self, connection: frames.Connection, **wants: bool) -> Any:
+        kind = message("rpc:BrokerHeartbeatRequest")
+        request = kind(
+            broker_id=self.id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=KNOWS_ALL,
+            **{"want_fence": False, **wants},
         )
-        answer = connection.ask("rpc:BrokerHeartbeat", 1, request)
-        if not answer.error_code and not answer.is_fenced:
-            return
-        _again(id, answer.error_code, end)
+        return connection.ask("rpc:BrokerHeartbeat", 1, request)
+
+    def _register(self, end: float) -> None:
+        """Register with Apache Kafka, behind the end of a shutdown that was asked for."""
+        assert self.connection is not None
+        kind = message("BrokerRegistrationRequest")
+        while self._stopping and not self._beat_theirs(self.connection, want_shut_down=True).should_shut_down:
+            if time.monotonic() > end:
+                raise RuntimeError(f"broker {self.id} may not shut down")
+            time.sleep(0.05)
+        self._stopping, self._incarnation = False, uuid.uuid4().bytes
+        request = kind(
+            broker_id=self.id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation,
+            listeners=[kind.Listener(name="PLAINTEXT", host="127.0.0.1", port=9, security_protocol=0)],
+            features=_features(kind, self._supported),
+            rack=None,
+            log_dirs=[uuid.uuid4().bytes],
+        )
+        reply = self.connection.ask("BrokerRegistration", 4, request)
+        if reply.error_code:
+            raise RuntimeError(f"broker {self.id} is not registered: error {reply.error_code}")
+        self.epoch = reply.broker_epoch
 
 
 def _features(kind: Any, supported: list[Any]) -> list[Any]:
@@ -91,9 +157,3 @@ def _features(kind: Any, supported: list[Any]) -> list[Any]:
         kind.Feature(name=one.name, min_supported_version=one.min_version, max_supported_version=one.max_version)
         for one in supported
     ]
-
-
-def _again(id: int, error: int, end: float) -> None:
-    if time.monotonic() > end:
-        raise RuntimeError(f"broker {id} stays fenced: error {error}")
-    time.sleep(0.05)
