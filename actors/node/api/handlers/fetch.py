@@ -1,9 +1,10 @@
 """Fetch (1), versions 4 to 18: consumers and replicas.
 
 Behaviour: fetch sessions (KIP-227, `broker/replication/sessions.py`), long poll
-(`roles/broker/replication/delayed_fetch.py`), file bytes by reference, consumers sent to the closest replica (KIP-392),
-leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only. With isolation_level=1 a
-consumer gets what is below the last stable offset, and which transactions in it were aborted (KIP-98).
+(`roles/broker/replication/delayed_fetch.py`), the answer (`api/fetch_response.py`), file bytes by reference, consumers sent
+to the closest replica (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves
+replicas only. With isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it were
+aborted (KIP-98).
 
 Version notes: 7 sessions, 9 leader epoch, 10 zstd (KIP-110), 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15
 replica state tag, 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
@@ -13,16 +14,16 @@ UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_OUT_OF_RANGE, KAFKA_STORAGE
 INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, UNSUPPORTED_COMPRESSION_TYPE.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Node
-from actors.broker.replication.closest_replica import LEADER
 from actors.broker.replication.reading import RESTORER, PartitionRead, Reader
 from actors.broker.replication.sessions import SessionPartition, Wanted
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.fetch_response import Response, response
 from actors.node.api.replica_ids import CONSUMER, claimed, is_registered, near_brokers, restores
 from actors.node.api.security.authorizer import from_broker
 from actors.node.api.security.speakers import may_be
@@ -30,12 +31,12 @@ from actors.node.api.table import rpc
 from actors.node.roles.broker.replication.delayed_fetch import DelayedFetch
 from actors.node.runtime.answers import Answer, Close, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on, portions
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
-    from actors.wire.schemas.rpc import FetchRequest, FetchResponse
+    from actors.wire.schemas.rpc import FetchRequest
 
 IDS_FROM = 13
 ZSTD_FROM = 10
@@ -43,9 +44,6 @@ RACK_FROM = 11
 READ_COMMITTED = 1
 NODES_DO, CLUSTER, BROKER = Operation.CLUSTER_ACTION, Resource.CLUSTER, Node.BROKER
 """Module names, because every fetch of a follower uses them and the look-up of an enum member costs more."""
-MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
-Response = Generator[None, None, "FetchResponse"]
-"""A response that is made in slices."""
 _RESPONSE = message("FetchResponse")
 
 
@@ -98,7 +96,7 @@ def fetch(context: BrokerContext, request: "FetchRequest", call: Call) -> Answer
     least, most, wait_ms = request.min_bytes, request.max_bytes, request.max_wait_ms
 
     def respond(delayed: DelayedFetch, looks: Sequence[PartitionRead], throttle_ms: int) -> Response:
-        return _response(context, listener, committed, delayed, looks, throttle_ms)
+        return response(context, listener, committed, delayed, looks, throttle_ms)
 
     delayed = DelayedFetch(context.fetches, opened, reader, call, least, most, wait_ms, charged, may_read, respond)
     if _long(request):
@@ -165,81 +163,3 @@ def _forgotten(request: "FetchRequest", version: int) -> Iterator[tuple[bytes | 
     for topic in request.forgotten_topics_data:
         for number in topic.partitions:
             yield (topic.topic_id if version >= IDS_FROM else topic.topic), number
-
-
-def _response(
-    context: BrokerContext,
-    listener: str,
-    committed: bool,
-    delayed: DelayedFetch,
-    looks: Sequence[PartitionRead],
-    throttle_ms: int,
-) -> Response:
-    """The response to what was found. Nothing is told of a session that has gone on meanwhile."""
-    topics: dict[bytes | str, FetchResponse.FetchableTopicResponse] = {}
-    leaders: dict[int, None] = {}
-    long: list[tuple[list[FetchResponse.AbortedTransaction], Sequence[tuple[int, int]]]] = []
-    """Aborted transactions of a partition that are more than a slice: their first slice, and all of them."""
-    for portion in [looks] if len(looks) < ENTRIES_A_SLICE else portions(looks):
-        for found in delayed.told(portion):
-            name = found.entry.topic
-            topic = topics.get(name)
-            if topic is None:
-                topic = topics[name] = _topic(name)
-            aborted = _aborted(found.aborted[:ENTRIES_A_SLICE]) if committed else None
-            data = _partition_data(found, aborted)
-            topic.partitions.append(data)
-            if aborted is not None and len(found.aborted) > ENTRIES_A_SLICE:
-                long.append((aborted, found.aborted))
-            if found.error and found.error in MOVED:
-                leaders[found.leader] = None
-                data.current_leader = _RESPONSE.LeaderIdAndEpoch(
-                    leader_id=found.leader, leader_epoch=found.leader_epoch
-                )
-        if len(portion) == ENTRIES_A_SLICE:
-            yield
-            if delayed.overtaken:
-                return _RESPONSE(session_id=delayed.session.id)
-    for told, of_all in long:
-        for some in portions(of_all, ENTRIES_A_SLICE):
-            yield
-            if delayed.overtaken:
-                return _RESPONSE(session_id=delayed.session.id)
-            told += _aborted(some)
-    delayed.leaves()
-    response = _RESPONSE(throttle_time_ms=throttle_ms, session_id=delayed.session.id, responses=list(topics.values()))
-    if leaders:
-        response.node_endpoints = context.cache.node_endpoints(leaders, _RESPONSE.NodeEndpoint, listener)
-    return response
-
-
-def _topic(name: bytes | str) -> "FetchResponse.FetchableTopicResponse":
-    if isinstance(name, bytes):  # by id, from version 13 on
-        return _RESPONSE.FetchableTopicResponse(topic_id=name, partitions=[])
-    return _RESPONSE.FetchableTopicResponse(topic=name, partitions=[])
-
-
-def _partition_data(
-    found: PartitionRead, aborted: "list[FetchResponse.AbortedTransaction] | None"
-) -> "FetchResponse.PartitionData":
-    data = _RESPONSE.PartitionData(
-        partition_index=found.entry.number,
-        error_code=found.error,
-        high_watermark=found.high_watermark,
-        last_stable_offset=found.last_stable,
-        log_start_offset=found.log_start,
-        records=found.records or b"",
-        aborted_transactions=aborted,
-    )
-    if found.diverging is not None:
-        data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
-    if found.preferred != LEADER:
-        data.preferred_read_replica = found.preferred
-    return data
-
-
-def _aborted(some: Sequence[tuple[int, int]]) -> list["FetchResponse.AbortedTransaction"]:
-    return [
-        _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-        for producer_id, first_offset in some
-    ]
