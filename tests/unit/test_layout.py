@@ -28,6 +28,10 @@ FLOORS = (
 """Whose folders are subjects. Elsewhere a package is one subject."""
 
 
+DRAWN = 3
+"""How deep the tree in the architecture is drawn: `actors/broker/log`."""
+
+
 def files(top: str) -> list[Path]:
     """Every source file below a folder of the repository, as a path in it."""
     return sorted(
@@ -115,3 +119,18 @@ def test_a_file_that_a_page_names_is_there() -> None:
         if name not in known
     }
     assert not missing
+
+
+def test_the_tree_in_the_architecture_has_every_folder() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    tree = page[page.index("## The tree") : page.index("`tests/unit/test_layers.py` reads")]
+    folders = [path for top in ("actors", "fastpath") for path in sorted((ROOT / top).rglob("*/__init__.py"))]
+    missing = [
+        folder
+        for path in folders
+        if len((folder := path.parent.relative_to(ROOT)).parts) <= DRAWN and f"{folder.name}/" not in tree
+    ]
+    assert not missing, "a newcomer looks for them there"
+    named = re.findall(r"([a-z_]+)/  ", tree.split("```")[1])
+    known = {path.name for top in ("actors", "fastpath", "") for path in (ROOT / top).glob("**/" if top else "*")}
+    assert not [name for name in named if name not in known], "no folder has this name"
