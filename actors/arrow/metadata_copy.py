@@ -76,7 +76,7 @@ class Copy:
             (self.path / QUORUM_STATE).write_text(json.dumps(state))
 
     def flush(self) -> None:
-        """Let who reads the files see all that was taken. Raises OSError."""
+        """Show readers of the files all that was taken. Raises OSError."""
         if self._log is not None:
             self._log.flush()
 

@@ -69,7 +69,7 @@ class WriteFailed(ClientError):
     def __init__(self, sentence: str, code: int, written: Written, unknown: int, row: int | None = None) -> None:
         super().__init__(sentence, code)
         self.written = written
-        """What was acknowledged. In a transaction that was aborted nobody reads it who reads committed records."""
+        """What was acknowledged. A reader of committed records does not read it if its transaction was aborted."""
         self.unknown = unknown
         """The number of rows that were under way: they may have been written or not."""
         self.row = row

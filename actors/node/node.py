@@ -226,7 +226,7 @@ class Node:
         answered = len(requests.connections.sends)
         self.dispatch.credentials.look()
         if runtime.waiting.run():
-            # Who has waited is answered first: a record reaches consumers before its producer hears that it is there.
+            # What has waited is answered first: a record reaches consumers before its producer hears that it is there.
             requests.connections.first(answered)
         for role in self._roles:
             role.end()

@@ -34,7 +34,7 @@ TARGET_BYTES_MAX = 4096
 BODY_BYTES_MAX = 64 << 10
 TRIES_MAX, TRIES_S = 10, 60.0
 LOGIN_S = 10.0
-"""How long a secret may take to come, s: who has none yet must not hold a connection."""
+"""How long a secret may take to come, s: a client that has none yet must not hold a connection."""
 WRONG_S = 1.0
 """How long a wrong secret has to wait for its answer, s."""
 HEADERS = {

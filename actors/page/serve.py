@@ -56,7 +56,8 @@ class Door(NamedTuple):
 
 
 class PromptProtocol(H11Protocol):
-    """A connection that is ended if it does not ask soon: who only connects takes the place of somebody who reads."""
+    """A connection that is ended if it does not ask soon: a client that only connects takes the place of one that
+    reads."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request, REQUEST_S at most."""

@@ -7,7 +7,7 @@ answers (`host/net/zookeeper_connection.py`), or the simulator does. Rules:
    or a `Rejected` (ZooKeeper has refused it, and nothing was done) or an `Away` (nobody knows whether it was done).
 2. What happens by itself comes as an input: a session begins, the connection is lost, a watch fires.
 3. A read may leave a watch, which fires at most once. When a session begins no watch is left, and nothing ephemeral of
-   an earlier session need be there: who needs either reads and writes anew.
+   an earlier session need be there: a caller that needs either reads and writes anew.
 """
 
 import re

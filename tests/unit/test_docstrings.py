@@ -5,7 +5,9 @@ This file alone decides which openings are surely wrong. It cannot tell whether 
 """
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,8 @@ OPENINGS = re.compile(
     r"|Neither|The same|The other|The reverse|The opposite|Whether it|Whether there is one)\b"
 )
 """First words that need another sentence, or that ask the reader who or what is meant."""
+BARE_WHO = re.compile(r"(?<=[.:;] )Who\b|\b(?:to|for|of|from|with|by|let|than|so) who\b")
+"""A who that is neither a question nor about somebody named before it: `who asks waits` is said of a client, or a member."""
 WORDS_MIN = 3
 """The fewest words of a first sentence: two name a thing again and say nothing of it."""
 
@@ -60,6 +64,31 @@ def test_the_first_sentence_of_each_docstring_stands_alone() -> None:
         if (why := fault(text)) is not None
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def comments(text: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of the comments of a module."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def bare_who(text: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of what says who without saying of whom, in a module's docstrings and comments."""
+    for line, told in (*docstrings(ast.parse(text)), *comments(text)):
+        if BARE_WHO.search(told.removeprefix("# ")) or told.startswith("# Who "):
+            yield line, told
+
+
+def test_who_is_said_of_somebody() -> None:
+    wrong = [f"{path.relative_to(ROOT)}:{line} {told}" for path in files() for line, told in bare_who(path.read_text())]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_bare_who_is_found_in_docstrings_and_comments() -> None:
+    assert [*bare_who('"""Lists. Who asks waits."""')] and [*bare_who("x = 1  # told to who reads")]
+    assert [*bare_who("# Who waits is told.")]
+    assert not [*bare_who('"""The rules: who may read, and somebody who may not."""  # the client, who asks')]
 
 
 @pytest.mark.parametrize(

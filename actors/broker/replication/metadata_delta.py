@@ -6,7 +6,8 @@ values. Rules:
 
 1. A row of an image never gets here: a partition is named by topic id and number.
 2. The leader epoch and the partition epoch are two numbers (`Assignment`), even where a format has one for both.
-3. A fenced broker has a registration that says so; an absent one has none. Which of the two matters is decided by who reads.
+3. A fenced broker has a registration that says so; an absent one has none. Which of the two matters is decided by the
+   reader.
 """
 
 from collections.abc import Iterable

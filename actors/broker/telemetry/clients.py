@@ -3,14 +3,14 @@
 This file alone decides that, as Apache Kafka does. Rules:
 
 1. A client is a client instance id, which it is given with its first question. It is remembered for three push intervals, a
-   minute at least, after it came last, and not longer than its connection. `CLIENTS_MAX` are: who has not come for longest
-   is forgotten first.
+   minute at least, after it came last, and not longer than its connection. `CLIENTS_MAX` are: the client that has not come
+   for longest is forgotten first.
 2. A client gets the metrics of all subscriptions that match it, and the shortest of their intervals. When subscriptions
    change it is taken for a new one, whose next question is answered at once.
 3. The subscription id is a checksum of metrics and interval, so it changes when they do. A push with another one is refused,
    and the client asks again.
-4. Who comes before its time is told so. A push right behind a question, and the last push of a client that ends, are not
-   too early.
+4. A client that comes before its time is told so. A push right behind a question, and the last push of a client that ends,
+   are not too early.
 5. What was pushed is shown as long as the client is remembered. A number that counts from the push before is added up. A
    client has `SERIES_A_CLIENT` numbers at most, all together `SERIES_MAX`, and no more than the ledger has room for; what is
    more is counted and passed over.

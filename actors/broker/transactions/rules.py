@@ -170,7 +170,7 @@ def producer_error(present: Transaction, producer_id: int, producer_epoch: int) 
 
 
 def _holder_error(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
-    """NONE if a producer is the one that has kept the transaction, else the error: who has written it is fenced too."""
+    """NONE if a producer is the one that has kept the transaction, else the error: the writer of it is fenced too."""
     if (producer_id, producer_epoch) == present.held_by:
         return ErrorCode.NONE
     known = producer_id in (present.producer_id, present.next_id)

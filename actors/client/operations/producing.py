@@ -8,7 +8,7 @@ Rules:
    numbers (enable.idempotence=false) what is sent again may come behind what was sent later, as with Java's producer.
 2. The outcome of a batch whose time is over is unknown. The producer then takes a new producer id; in a transaction, all
    that is left is to abort it. A commit whose outcome is unknown can only be asked for again: an abort would succeed after
-   it as well, and who writes the records once more then has them twice.
+   it as well, and an application that writes the records once more then has them twice.
 3. A batch that is too large for its topic is divided (`halves.py`), down to one record. The parts have its numbers, so
    nothing changes for the batches behind it.
 4. Transactions speak the protocol of transaction version 0 and 1 (the client adds partitions), which all brokers take.

@@ -48,6 +48,6 @@ class Quorums:
             self.asked = Asked(None, f"the quorum of controllers does not answer: {error}")
             return
         self.asked, self.answered_ms = Asked(quorum, ""), int(time.time() * 1000)
-        with suppress(ClientError):  # who is gone is seen in the metadata
+        with suppress(ClientError):  # that a node is gone is seen in the metadata
             self.cluster = await self._kafka.run(describe_cluster(), ANSWER_S)
             self.cluster_id = self.cluster_id or self.cluster.id or ""

@@ -7,8 +7,8 @@ This file alone decides what `as of` means. Rules:
 3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead is raised. Nothing is
    guessed. A log that begins at offset 1 lacks nothing: record 0 is the first leader's announcement of itself.
 4. Offsets that are missing between two batches are damage, reported at the second batch.
-5. The leader is who announced itself last. Where a checkpoint stands for that announcement, it is whom quorum-state names
-   for the epoch of the last batch, if it does.
+5. The leader is the controller that announced itself last. Where a checkpoint stands for that announcement, it is whom
+   quorum-state names for the epoch of the last batch, if it does.
 6. With `damage="skip"` a batch that cannot be read or replayed is reported and skipped, from the first record on that
    was not replayed.
 """

@@ -1,4 +1,4 @@
-"""Settings of who is there and who may do what: TLS, logins, tokens, access rules.
+"""Settings of identities and rights: TLS, logins, tokens, access rules.
 
 Those of TLS, and many of logins, may also be those of one listener: listener.name.NAME.ssl...
 """

@@ -18,7 +18,7 @@ Rules (as Apache Kafka's classic groups):
 4. A member that is there and joins again asks for a rebalance if its protocols or their metadata differ: the process is the
    same, so the difference is what it wants to tell.
 5. `group.max.size` counts members. In a join phase it counts those that have joined, so that of a group that is too large
-   those go that are the last to come. Who takes a place that it has is no further member.
+   those go that are the last to come. A member that takes a place that it has is no further one.
 6. A join phase does not end without a member that has joined: static members that are all away keep their places and the
    generation.
 """

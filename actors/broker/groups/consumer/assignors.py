@@ -78,7 +78,7 @@ def _uniform_alike(spec: ConsumerGroupSpec, topics: frozenset[bytes]) -> Targets
     taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
     room: list[tuple[str, int]] = []
     left_over = more
-    # Who has one more already keeps it, so that a new member costs as few moves as may be.
+    # A member that has one more already keeps it, so that a new member costs as few moves as may be.
     had = {id: _kept(spec, id, topics) for id in spec.members}
     for id in sorted(had, key=lambda id: -sum(map(len, had[id].values()))):
         quota = least + (left_over > 0)

@@ -6,8 +6,9 @@ milliseconds it needs. So a member for which something is to come is told a shor
 each answer. This file alone decides it. Rules:
 
 1. While a target assignment is to be made the member asks when it is there.
-2. Members come together as a rule. Who has partitions, and is answered so soon after an assignment that no other could have
-   been made yet, asks when one could: otherwise the first one, which gets all partitions, keeps them for a whole interval.
+2. Members come together as a rule. One that has partitions, and is answered so soon after an assignment that no other could
+   have been made yet, asks when one could: otherwise the first one, which gets all partitions, keeps them for a whole
+   interval.
 3. A member that waits for partitions which another one has asks again after a quarter to an eighth of the time since the
    target assignment was made. So it asks some times while that takes long, and hardly later than needed.
 4. All members of a large group together ask `BEATS_A_SECOND` at most that way. No interval is longer than the group's.

@@ -3,11 +3,12 @@
 This file alone decides what a member is told to let go of, what it is given, and in which epoch it is then. Rules:
 
 1. A member keeps its epoch until it has let go of all that the target does not give it. Then it is in the target's epoch.
-2. It is given a partition only when nobody else holds it. Who waits for one is UNRELEASED_PARTITIONS, and uses the others.
+2. It is given a partition only when nobody else holds it. A member that waits for one is UNRELEASED_PARTITIONS, and uses the
+   others.
 3. It has let go of a partition when it names what it has, and that is not in it.
 4. What it does not subscribe to any more is taken from it even before there is another target.
 
-It is a function of values. Who holds what is told by the group.
+It is a function of values. The group tells which member holds what.
 """
 
 from collections.abc import Callable, Mapping

@@ -5,11 +5,11 @@ member is answered when they are committed. Rules:
 
 1. A change of a group names the keys of the records that it touches (`keyed_writes.py`).
 2. Partitions that a member subscribes to and that have not begun for the group begin first: the group says so in its log,
-   then their share coordinators are asked, and what they have answered is said in the log (`initialization.py`). Who
-   waits for that is told to come back soon.
+   then their share coordinators are asked, and what they have answered is said in the log (`initialization.py`). A
+   member that waits for that is told to come back soon.
 3. A new target assignment is made outside the loop, when the group's epoch is above that of the present one and the last is
-   `group.share.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there. The first
-   partitions of a group are assigned as soon as they have begun.
+   `group.share.assignment.interval.ms` old. The member that caused it, or that joins meanwhile, is answered when it is
+   there. The first partitions of a group are assigned as soon as they have begun.
 4. A member that is not heard of for its session is removed.
 5. While a group is being deleted nobody joins it.
 6. An ordinary heartbeat costs the same in a group of one and of a thousand members, with one partition and with a thousand.

@@ -8,8 +8,8 @@ This file alone decides the order of each change: the group is changed, the reco
 2. The group's epoch grows with each change of a member's description, of the topics that the topology needs, of whether
    these are as they have to be, and of the settings for the assignment.
 3. A new target assignment is made outside the loop, when the group's epoch is above that of the present one and the last is
-   `group.streams.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there. In a group
-   without members the first one waits for `group.streams.initial.rebalance.delay.ms`.
+   `group.streams.assignment.interval.ms` old. The member that caused it, or that joins meanwhile, is answered when it is
+   there. In a group without members the first one waits for `group.streams.initial.rebalance.delay.ms`.
 4. While the topics are not as they have to be, no member has a target.
 5. A member that is not heard of for its session, or does not let go of tasks within its rebalance timeout, is removed.
 6. Kafka assigns only when a member is heard of. Here the tasks of a member that leaves or is late pass on at once.

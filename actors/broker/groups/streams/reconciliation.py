@@ -5,11 +5,11 @@ This file alone decides which tasks a member is told to let go of, which it is g
 1. A member keeps its epoch until it has let go of all that the target does not give it, or gives it in another role. Then
    it is in the target's epoch.
 2. It is given an active task only when the task is active nowhere, and its process has it in no other role. It is given a
-   standby or a warm-up task only when its process has it in no role. Who waits for one is UNRELEASED_TASKS, and runs the
-   others.
+   standby or a warm-up task only when its process has it in no role. A member that waits for one is UNRELEASED_TASKS, and
+   runs the others.
 3. It has let go of a task when it names what it has, and that is not in it.
 
-It is a function of values. Who has what is told by the group, as it was before this step.
+It is a function of values. The group tells which member has what, as it was before this step.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,6 +1,6 @@
 """ListGroups (16), versions 0 to 5: the groups that this broker coordinates.
 
-Behaviour: who may not describe the cluster sees the groups that it may describe.
+Behaviour: a principal that may not describe the cluster sees the groups that it may describe.
 Version notes: 4 filter by state (KIP-518); 5 filter by type (KIP-848): classic, or consumer.
 Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 """

@@ -323,8 +323,8 @@ def _denied(
     found: Found,
     by_id: bool,
 ) -> Any | None:
-    """What is said of a topic that the principal may not describe. None: it may. Who may not describe a topic does not learn
-    whether it exists, nor which name an id has."""
+    """What is said of a topic that the principal may not describe. None: it may. A principal that may not describe a topic
+    does not learn whether it exists, nor which name an id has."""
     image = context.cache.image
     if isinstance(found, int):
         name, topic_id = image.topic_name(found), image.topic_id(found) or NO_ID

@@ -1,7 +1,7 @@
 """What this broker knows of the cluster: the image of committed metadata, and what handlers look up in it.
 
 This file alone decides which settings a topic has here, and where a broker is reached. A snapshot puts another image in
-the place of the old one, so who keeps the cache asks it anew each time.
+the place of the old one, so a part that keeps the cache asks it anew each time.
 """
 
 from collections.abc import Callable, Iterable

@@ -6,7 +6,7 @@ of every coordinator (`broker/coordinators/coordination.py`). Rules:
 
 1. A request is decided by what was written before it, and answered when all that is committed. So a read that follows a
    write sees it, and nobody is told of what may yet be lost.
-2. Who claims a leader epoch or a state epoch below the highest one that was seen is fenced.
+2. A leader that claims a leader epoch or a state epoch below the highest one that was seen is fenced.
 3. A read in a higher leader epoch is remembered before it is answered: from then on the leader before it is fenced.
 4. A write is an update. After `share.coordinator.snapshot.update.records.per.snapshot` of them it is a snapshot.
 5. A write that fails may still count, since the log may have it. The next record of that share partition is a snapshot,
@@ -15,7 +15,7 @@ of every coordinator (`broker/coordinators/coordination.py`). Rules:
 7. While others are written, a share partition that is not gets a new snapshot from time to time, so that the log before it
    can go (`share_shard.py`).
 
-Inputs come with the time. Outputs are taken from `writes`; who asks is told through `then`.
+Inputs come with the time. Outputs are taken from `writes`; the caller is told through `then`.
 """
 
 from collections import deque

@@ -75,7 +75,7 @@ class LogDirectories:
                 self.ids.append(id)
                 self._directories.append(LogDirectory(disk))
                 self._paths.append(path)
-                with suppress(DiskFull, DiskFailed):  # who needs it next finds out
+                with suppress(DiskFull, DiskFailed):  # its next user finds out
                     self._formatted.update((disk,) if disk.exists(META) else ())
         self._counts = [0] * len(self._directories)
 

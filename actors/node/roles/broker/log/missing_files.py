@@ -1,6 +1,6 @@
 """Whether the files of replicas are still there.
 
-Who removes them from a running broker is not noticed by appends, which go to files without a name. This file alone decides
+Their removal from a running broker is not noticed by appends, which go to files without a name. This file alone decides
 which replicas are looked at when, and what a missing file means: its directory fails if that is gone as a whole, else the
 replica goes offline by itself.
 """

@@ -3,13 +3,14 @@
 A list of a million partitions has 50 MB and more. This file alone decides who shares one, how long it is kept, and what
 happens when those that peers are still reading leave no room for the next. Rules:
 
-1. A list belongs to a generation of the image, and to whatever else makes it differ (`api/handlers/metadata.py`). Who asks
-   while it is being written does the next slice of it, so nobody waits for another's connection.
+1. A list belongs to a generation of the image, and to whatever else makes it differ (`api/handlers/metadata.py`). A
+   request that comes while it is being written does the next slice of it, so nobody waits for another's connection.
 2. It is kept until a newer generation is asked for, or nobody has asked for it for `KEPT_MS`; longer for those that read it,
-   and who asks meanwhile gets it too; not for so long where somebody waits for room. Its bytes are counted once, however
-   many read it.
-3. While `BYTES_MAX` are kept, no further one is begun: who asks waits. Of those that are being written the oldest alone goes
-   on then, and only if what is kept beside it is less, or nothing is whole. So at most that and one list are kept together.
+   and a request that comes meanwhile gets it too; not for so long where somebody waits for room. Its bytes are counted once,
+   however many read it.
+3. While `BYTES_MAX` are kept, no further one is begun: a request for it waits. Of those that are being written the oldest
+   alone goes on then, and only if what is kept beside it is less, or nothing is whole. So at most that and one list are kept
+   together.
 4. Peers that have had a list for `READ_MS` and have not read it lose their connection, the longest first, while somebody
    waits for room. A waiter gets no answer after `WAIT_MS`.
 """

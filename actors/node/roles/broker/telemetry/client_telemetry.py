@@ -1,4 +1,4 @@
-"""Metrics of clients in their broker (KIP-714): when they are taken at all, and what is known of who sends them.
+"""Metrics of clients in their broker (KIP-714): when they are taken at all, and what is known of their senders.
 
 Which client is asked for what, `broker/telemetry/` decides. Rules of this file:
 

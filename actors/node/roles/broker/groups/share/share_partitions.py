@@ -9,7 +9,7 @@ and carries out what it wants stored. Rules:
 3. What it wants stored leaves at the end of the turn, for as long as this broker leads the partition. When that is over, or
    the share coordinator knows a later leader, whoever waits in it hears so.
 4. The end of a session gives back what its member has acquired. So does the end of the session's connection.
-5. Who waits for something in a share partition is told by `SharePartitions.Held.key`.
+5. A request that waits for something in a share partition is told by `SharePartitions.Held.key`.
 6. What goes wrong in the same way in several share partitions of a group in a turn is one line of the log. That a client
    names a group or a partition that has not begun is its own affair, and none.
 """
