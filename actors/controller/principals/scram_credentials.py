@@ -3,11 +3,11 @@
 This file alone decides which credentials may be stored. The request brings the salted password; what is stored are the
 keys that come from it, which are not enough to log in. Rules:
 
-1. All changes of a user are made, or none. Each user has one result.
-2. A user's credential of one mechanism is named once in a request.
+1. A user is named once in a request, whatever the mechanism, and has one result. Of one who is named again nothing is
+   changed, as Apache Kafka's controller has it: two mechanisms take two requests.
+2. The first entry of a user decides: if it is wrong, that is the result, else that the user is named again.
 """
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from actors.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, credential
@@ -25,6 +25,7 @@ MECHANISMS = frozenset(Mechanism)
 NAME_CHARACTERS_MAX = 1024
 CREDENTIALS_MAX = 100_000
 """The most SCRAM credentials of a cluster. A credential takes about half a kilobyte of memory on each node."""
+TWICE = ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
 
 
 def alter_scram_credentials(
@@ -39,18 +40,18 @@ def alter_scram_credentials(
         | AlterUserScramCredentialsRequest.ScramCredentialUpsertion
     ]
     entries = [*request.deletions, *request.upsertions]
-    named = Counter((entry.name, entry.mechanism) for entry in entries)
     errors: dict[str, tuple[ErrorCode, str] | None] = {}
     for entry in entries:
+        if entry.name in errors:
+            errors[entry.name] = errors[entry.name] or TWICE
+            continue
         wrong = _named_wrongly(entry)
-        if wrong is None and named[entry.name, entry.mechanism] > 1:
-            wrong = ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
         if wrong is None and isinstance(entry, request.ScramCredentialDeletion):
             if state.image.entity(KIND, (entry.name, entry.mechanism)) is None:
                 wrong = ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
         elif wrong is None:
             wrong = _unacceptable(entry)
-        errors[entry.name] = errors.get(entry.name) or wrong
+        errors[entry.name] = wrong
     ops: list[EntitySet | EntityGone] = []
     room = CREDENTIALS_MAX - state.image.count(KIND)
     for entry in request.upsertions:

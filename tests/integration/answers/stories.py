@@ -862,7 +862,7 @@ def throttled(d: Dialogue, t: str) -> None:
 
 
 def credentials(d: Dialogue, t: str) -> None:
-    """SCRAM credentials, of which there are none."""
+    """SCRAM credentials: of users who have none, and changes of users who are named once, twice, and wrongly."""
     users: dict[str, list[dict[str, str]] | None] = {
         "all": None,
         "no user": [],
@@ -872,6 +872,35 @@ def credentials(d: Dialogue, t: str) -> None:
     }
     for title, wanted in users.items():
         d.ask(f"credentials: {title}", "DescribeUserScramCredentials", 0, users=wanted)
+
+    def upsertion(user: str, mechanism: int = 1, iterations: int = 4096) -> dict[str, Any]:
+        salted = {"salt": b"salt", "salted_password": bytes(32 * mechanism)}
+        return {"name": user, "mechanism": mechanism, "iterations": iterations, **salted}
+
+    def deletion(user: str, mechanism: int = 1) -> dict[str, Any]:
+        return {"name": user, "mechanism": mechanism}
+
+    a, b = f"{t}-a", f"{t}-b"
+    d.ask("credentials: made", "AlterUserScramCredentials", 0, deletions=[], upsertions=[upsertion(a)])
+    wanted_changes: dict[str, tuple[list[Any], list[Any]]] = {
+        "two mechanisms": ([], [upsertion(b), upsertion(b, 2)]),
+        "one mechanism twice": ([], [upsertion(b), upsertion(b)]),
+        "two mechanisms, and another user": ([], [upsertion(b), upsertion(b, 2), upsertion(f"{t}-c")]),
+        "deleted and made": ([deletion(a)], [upsertion(a)]),
+        "deleted and made of another mechanism": ([deletion(a)], [upsertion(a, 2)]),
+        "deleted twice": ([deletion(a), deletion(a)], []),
+        "deleted of two mechanisms": ([deletion(a), deletion(a, 2)], []),
+        "one that is not there, and one that is": ([deletion(a, 2), deletion(a)], []),
+        "one that is not there, and made": ([deletion(b)], [upsertion(b)]),
+        "too few iterations, then enough": ([], [upsertion(b, 1, 1), upsertion(b, 2)]),
+        "enough iterations, then too few": ([], [upsertion(b), upsertion(b, 2, 1)]),
+        "three times": ([], [upsertion(b), upsertion(b, 2), upsertion(b, 1, 1)]),
+        "unknown mechanism, then a known one": ([], [upsertion(b, 9), upsertion(b)]),
+        "no name, twice": ([], [upsertion(""), upsertion("", 2)]),
+        "gone": ([deletion(a), deletion(f"{t}-c")], []),
+    }
+    for title, (deletions, upsertions) in wanted_changes.items():
+        d.ask(f"credentials: {title}", "AlterUserScramCredentials", 0, deletions=deletions, upsertions=upsertions)
 
 
 def changes_limited(d: Dialogue, t: str) -> None:
