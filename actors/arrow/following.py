@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from actors.arrow.ranges import Place, Range, ranges
 from actors.arrow.reading import DAY_S, LARGE, Partition
 from actors.client.asks import Know, Pause, Steps
-from actors.client.errors import ClientError
+from actors.client.errors import ClientError, Interrupted
 from actors.client.metadata import Metadata
 from actors.client.operations import groups
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
@@ -158,6 +158,18 @@ class Followed:
         assert self._fetcher is not None
         return self._fetcher.fetch_from(node)
 
+    def take_from(self, task: Task[list[Result]]) -> None:
+        """Take in what an operation has brought. Raises ClientError."""
+        try:
+            told = task.result()
+        except Interrupted:  # its positions may have moved
+            self._interrupted()
+            raise
+        self.take(told)
+
+    def _interrupted(self) -> None:
+        self._error = self._error or ClientError("it was interrupted: follow anew, from the positions that it had")
+
     def take(self, told: list[Result]) -> None:
         """Take in what was fetched. Records that are gone or damaged, and topics that are gone, are the error that `give`
         raises: what is behind them is not given."""
@@ -168,7 +180,7 @@ class Followed:
                 else:
                     self._error = self._error or _gone(one)
         except BaseException:  # such as Ctrl-C: what was not decoded is not fetched again
-            self._error = self._error or ClientError("it was interrupted: follow anew, from the positions that it had")
+            self._interrupted()
             raise
 
     def _decode(self, part: Part, fetched: Fetched) -> None:
@@ -218,16 +230,6 @@ def _gone(told: Failed | OutOfRange | Diverged) -> ClientError:
     )
 
 
-def _waited(kafka: blocking.Kafka, tasks: list[Task[Any]], until_us: int | None) -> bool:
-    """Wait until the first of these operations is over; True: it is, or there are none. False: the time is."""
-    while tasks and not any(task.done for task in tasks):
-        left_s = None if until_us is None else max(0.0, (until_us - now_us()) / 1e6)
-        kafka.step(left_s)
-        if left_s == 0:
-            return any(task.done for task in tasks)
-    return True
-
-
 class Following:
     """Topics that are followed, by one thread or one task at a time: with `for`, or with `async for`."""
 
@@ -247,7 +249,7 @@ class Following:
     def _done(self) -> None:
         """Take in the answers that have come. Raises ClientError."""
         for node in [node for node, task in self._under_way.items() if task.done]:
-            self._followed.take(self._under_way.pop(node).result())
+            self._followed.take_from(self._under_way.pop(node))
 
     def _prepare(self, kafka: blocking.Kafka | asynchronous.Kafka) -> Task[list[int]]:
         """What finds out which brokers are to be asked. It goes on in the next call if there is no time for it in one."""
@@ -287,12 +289,12 @@ class Following:
         while True:
             if not followed.is_over:
                 prepared = self._prepare(kafka)
-                if not _waited(kafka, [prepared], until_us):
+                if not kafka.wait_until([prepared], until_us):
                     return followed.give()
                 self._ask(kafka, prepared)
             if (found := followed.give()) is not None:
                 return found
-            if not _waited(kafka, list(self._under_way.values()), until_us):
+            if not kafka.wait_until(self._under_way.values(), until_us):
                 return None
             self._done()
 

@@ -12,9 +12,10 @@ offset that does not exist, in front of the log or behind it, is taken for the n
 start it is an error, since records that were asked for are not there.
 """
 
+import operator
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 from actors.client.asks import Steps
 from actors.client.errors import ClientError
@@ -23,7 +24,7 @@ from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
 from actors.client.operations.topics import describe
 
-Moment = int | str | datetime
+Moment = SupportsIndex | str | datetime
 Place = Moment | Mapping[Part, Moment]
 OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -60,20 +61,21 @@ def ranges(topics: Iterable[str], start: Place, end: Place, isolation: int) -> S
 def _resolved(
     parts: list[Part], place: Place, lows: dict[Part, int], highs: dict[Part, int], isolation: int
 ) -> Steps[dict[Part, int]]:
-    """Partition -> the offset that a place means there. A time behind the last record means the end."""
+    """Partition -> the offset that a place means there. A time behind the last record means the end, and so does one of
+    which the record was written since the end was asked for."""
     found: dict[Part, int] = {}
     times: dict[Part, int] = {}
     for part in parts:
         moment = place[part] if isinstance(place, Mapping) else place
         if isinstance(moment, str) and moment in OFFSETS:
             found[part] = (lows if moment == "earliest" else highs)[part]
-        elif isinstance(moment, int):
-            found[part] = moment
+        elif isinstance(moment, SupportsIndex):
+            found[part] = operator.index(moment)
         else:
             times[part] = milliseconds(moment)
     if times:
         told = yield from _offsets(times, isolation)
-        found |= {part: offset if offset >= 0 else highs[part] for part, offset in told.items()}
+        found |= {part: min(offset, highs[part]) if offset >= 0 else highs[part] for part, offset in told.items()}
     return found
 
 
@@ -87,13 +89,13 @@ def _offsets(times: dict[Part, int], isolation: int) -> Steps[dict[Part, int]]:
 
 
 def milliseconds(moment: str | datetime) -> int:
-    """A time as Kafka counts it. Raises ClientError for text that is none."""
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
-            raise ClientError(
-                f"{moment!r} is no place in a log: write earliest, latest, an offset, or a time as in 2026-11-01T14:02"
-            ) from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    """A time as Kafka counts it; one before 1970 is 1970, as less than 0 stands for other things. Raises ClientError for
+    what is none."""
+    try:
+        found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return max(0, round(found.timestamp() * 1000))
+    except (ValueError, AttributeError):
+        raise ClientError(
+            f"{moment!r} is no place in a log: write earliest, latest, an offset, or a time as in 2026-11-01T14:02"
+        ) from None

@@ -139,7 +139,7 @@ class _Read:
                     if fetched:
                         since_us = now_us()
                 continue
-            kafka.wait(*under_way.values())
+            kafka.wait_until(under_way.values(), since_us + kafka.config.api_timeout_ms * 1000)
             for node in [node for node, task in under_way.items() if task.done]:
                 fetched = self._fetched(under_way.pop(node).result())
                 if fetched and self._left:

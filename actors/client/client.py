@@ -36,7 +36,7 @@ from actors.client.asks import (
     Steps,
 )
 from actors.client.connection import NEVER, Connection, ConnectionState, Lost
-from actors.client.errors import ClientError, NoKafka, NotInTime, NotLoggedIn, Unspoken, refused
+from actors.client.errors import ClientError, Interrupted, NoKafka, NotInTime, NotLoggedIn, Unspoken, refused
 from actors.client.metadata import Metadata
 from actors.client.properties import ClientConfig
 from actors.client.tasks import Pending, Task
@@ -256,7 +256,7 @@ class Client:
                     self._finish(task, None, error)
                 continue
             except BaseException:
-                self._fail(task, ClientError(INTERRUPTED))
+                self._fail(task, Interrupted(INTERRUPTED))
                 raise
             ready, value = self._begin(task, step)
             if not ready:
@@ -457,7 +457,7 @@ class Client:
             except Exception as error:  # it cannot be made: the others are not to wait for it
                 self._fail(pending.task, error)
             except BaseException:  # it may have been sent
-                self._fail(pending.task, ClientError(INTERRUPTED))
+                self._fail(pending.task, Interrupted(INTERRUPTED))
                 raise
         self._look_ups = {key: task for key, task in self._look_ups.items() if not (task.done and key in told)}
         self._fresh = self._fresh or any(task.done for task in self._look_ups.values())

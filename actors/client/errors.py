@@ -21,6 +21,10 @@ class NotInTime(ClientError):
     """The time for an operation is over; it may have been done or not."""
 
 
+class Interrupted(ClientError):
+    """Ctrl-C came while the operation went on; what it had sent may have been done or not."""
+
+
 class NotLoggedIn(ClientError):
     """The server does not accept the credentials. The same ones are not tried again for the same request."""
 

@@ -7,16 +7,17 @@ them). Only the requested columns are built.
 
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from fastpath.records.batch cimport BatchHeader, RecordView, read_bytes, read_record
 from fastpath.records.header cimport LOG_APPEND_TIME
-from fastpath.records.faults cimport FINE, Fault
+from fastpath.records.faults cimport BAD_RECORD_OFFSET, FINE, TOO_LONG, Fault
 from fastpath.bytes.byte_builder cimport Growth, Rooms, extend_by, grow, own, push_int32
 from fastpath.bytes.open_buffer cimport opened
 
 from fastpath.records.batch import HEADER_DTYPE, CorruptBatch
+from fastpath.records.record_stream import REASONS
 
 KEY, VALUE, HEADERS, OFFSET, TIMESTAMP, TIMESTAMP_TYPE = 1, 2, 4, 8, 16, 32
 
@@ -112,7 +113,9 @@ cdef bint put_record(
     if want & WANT_OFFSET:
         columns.offsets[row] = h.base_offset + record.offset_delta
     if want & WANT_TIMESTAMP:
-        time = h.max_timestamp if append_time else h.base_timestamp + record.timestamp_delta
+        time = h.max_timestamp
+        if not append_time:
+            time = <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>record.timestamp_delta)
         columns.times[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
     if want & WANT_TYPE:
         columns.types[row] = append_time
@@ -132,17 +135,20 @@ cdef Fault put_batch(
     """Fill the rows of one batch, whose records lie in [at, end). `memory`: False when there is none."""
     cdef RecordView record
     cdef Fault fault
-    cdef int32_t i
+    cdef int32_t i, before = -1
     cdef bint append_time = h.attributes & LOG_APPEND_TIME != 0
     for i in range(h.count):
         fault = read_record(data, at, end, &record)
         if fault != FINE:
             return fault
+        if record.offset_delta <= before or record.offset_delta > h.last_offset_delta:
+            return BAD_RECORD_OFFSET
+        before = record.offset_delta
         at = record.end
         memory[0] = put_record(columns, data, h, &record, append_time)
         if not memory[0]:
             return FINE
-    return FINE if at == end else Fault.TOO_LONG
+    return FINE if at == end else TOO_LONG
 
 
 cdef int64_t rows_of(
@@ -227,8 +233,7 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
         release(&columns.named)
         if not memory:
             raise MemoryError
-        reason = "bytes behind the last record" if fault == Fault.TOO_LONG else "a record's lengths make no sense"
-        raise CorruptBatch(batch, reason)
+        raise CorruptBatch(batch, REASONS[fault])
     found = {}
     if want & WANT_OFFSET:
         found["offset"] = offset_array

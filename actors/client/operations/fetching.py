@@ -206,7 +206,9 @@ class Fetcher:
             return self._failed(part, ClientError(lacks, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         place.absences = 0
         before = self._ids.setdefault(topic, known.id)
-        if before != known.id and ZERO_UUID not in (before, known.id):
+        if before == ZERO_UUID:  # it was told by a broker before Kafka 2.8, and another one knows its id
+            before = self._ids[topic] = known.id
+        if known.id not in (before, ZERO_UUID):
             sentence = f"topic {topic} was deleted and made anew while it was read"
             return self._failed(part, ClientError(sentence, ErrorCode.UNKNOWN_TOPIC_ID))
         return None
@@ -271,7 +273,12 @@ class Fetcher:
         if session.by_id is not by_id or version < SESSIONS_FIRST:
             session = self._sessions[node] = _Session()
             session.by_id = by_id
-        wanted = {part: (self._places[part].offset, metadata.leader_epoch(*part)) for part in parts}
+        places = {part: self._places.get(part) for part in parts}  # some may have been left since they were chosen
+        wanted = {
+            part: (place.offset, metadata.leader_epoch(*part))
+            for part, place in places.items()
+            if place is not None and not place.halted
+        }
         changed = [part for part, state in wanted.items() if session.sent.get(part) != state]
         forgotten = [part for part in session.sent if part not in wanted]
         session.sent = wanted
@@ -369,6 +376,7 @@ class Fetcher:
             return None
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
             place.replica = data.preferred_read_replica
+            self._stale = self._stale or place.replica not in metadata.brokers  # a broker that began since
             return None
         place.checked_epoch = max(place.checked_epoch, epoch)
         records = memoryview(data.records or b"")

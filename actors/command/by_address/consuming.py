@@ -1,8 +1,10 @@
 """`rayft consume`, once it runs.
 
 The end (`-e`) is where each partition ended when the command began. Positions come from batches, so it is reached where a
-log ends in a transaction's marker or in records that compaction took away. What is printed is flushed before a group's
-offsets are committed, so nothing is committed that was not printed.
+log ends in a transaction's marker or in records that compaction took away. Where a log was cut meanwhile, which an unclean
+election does, it ends where the log ends then: records that are lost are told, and not waited for.
+
+What is printed is flushed before a group's offsets are committed, so nothing is committed that was not printed.
 """
 
 import argparse
@@ -109,7 +111,10 @@ class _Reader:
     def read(self) -> None:
         """Print until the end, the count, or for ever. Raises ClientError, BrokenPipeError."""
         while self._open and self._left != 0:
-            for result in self._kafka.run(self._fetcher.fetch()):
+            found = self._kafka.run(self._fetcher.fetch())
+            if not found and self._ends:
+                self._look_for_ends(sorted(self._open))
+            for result in found:
                 part = result.topic, result.partition
                 if part not in self._open or self._left == 0:
                     continue
@@ -146,14 +151,28 @@ class _Reader:
     def _go_on(self, part: Part, result: OutOfRange | Diverged) -> None:
         """Say what is lost, and read on behind it."""
         if isinstance(result, Diverged):
-            _note(f"{_named(part)}: offsets {result.end_offset} to {result.offset - 1} were lost with their leader")
             offset = result.end_offset
+            self._lost(part, offset, result.offset)
         else:
             span = self._kafka.run(places.spans([part], self._kafka.config.isolation))[part]
             offset = min(max(result.offset, span.earliest), span.latest)
             _note(f"{_named(part)} has no offset {result.offset} any more: it is read from {offset}")
         self._fetcher.seek(*part, offset)
         self._leave_at_end(part, offset)
+
+    def _look_for_ends(self, parts: list[Part]) -> None:
+        """With `-e`, note where these logs end now, if that is nearer than when the command began. Raises ClientError."""
+        for part, span in self._kafka.run(places.spans(parts, self._kafka.config.isolation)).items():
+            if span.latest < self._ends[part]:
+                self._lost(part, span.latest, self._ends[part])
+                self._ends[part] = span.latest
+                self._leave_at_end(part, self._fetcher.position(*part))
+
+    def _lost(self, part: Part, first: int, end: int) -> None:
+        """Say that these offsets are gone, and do not commit what is behind them: other records will have them."""
+        _note(f"{_named(part)}: offsets {first} to {end - 1} were lost with their leader")
+        if part in self._shown:
+            self._shown[part] = min(self._shown[part], first)
 
     def commit(self) -> None:
         """Commit what was printed, if there is a group. Raises ClientError."""

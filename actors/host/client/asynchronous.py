@@ -120,7 +120,11 @@ class Kafka:
         if self._closed:
             raise ClientError("the client was closed")
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
-        self.turn()
+        try:
+            self.turn()
+        except BaseException:  # such as Ctrl-C: nobody else has the task, which would go on beside what comes next
+            self.client.cancel(task)
+            raise
         return task
 
     async def wait(self, *tasks: Task[Any]) -> None:

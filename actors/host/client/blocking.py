@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -26,6 +26,8 @@ from actors.host.work.system_random import SystemRandom
 
 T = TypeVar("T")
 PARTS_MAX = 64
+BROKEN_OFF = "it was broken off"
+"""Why a connection ends on which something was interrupted, as by Ctrl-C: nobody knows how many bytes came and went."""
 READS_MAX = 64
 """How many reads one connection may have before the others have their turn."""
 
@@ -163,6 +165,17 @@ class Kafka:
             self.step()
         return tasks[0].result() if len(tasks) == 1 else None
 
+    def wait_until(self, tasks: Iterable[Task[Any]], until_us: int | None) -> bool:
+        """Wait until the first of these operations is over, or until a time, µs. Returns whether one of them is over, or
+        there are none; False: the time is over."""
+        waited = list(tasks)
+        while waited and not any(task.done for task in waited):
+            left_s = None if until_us is None else max(0.0, (until_us - now_us()) / 1e6)
+            self.step(left_s)
+            if left_s == 0:
+                return any(task.done for task in waited)
+        return True
+
     def step(self, timeout_s: float | None = None) -> None:
         """Wait for something to happen, at most `timeout_s`, and deal with it. Raises ClientError in a fork of the
         process."""
@@ -189,22 +202,32 @@ class Kafka:
         ready = self._selector.select(timeout_s)
         for key, events in ready:
             found = self._sockets.get(key.data)
-            if found is not None:
+            if found is None:
+                continue
+            try:
                 self._ready(key.data, found, events)
+            except BaseException:
+                self._lost(key.data, BROKEN_OFF)
+                raise
         return bool(ready)
 
     # ---- effects
 
     def _carry_out(self, effects: Effects) -> None:
-        for conn in effects.closes:
-            self._end(conn)
-        for dial in effects.dials:
-            self._dial(dial)
-        for conn, parts in effects.sends:
-            found = self._sockets.get(conn)
-            if found is not None:
-                found.out.extend(memoryview(part).cast("B") for part in parts)
-                self._write(conn, found)
+        try:
+            for conn in effects.closes:
+                self._end(conn)
+            for dial in effects.dials:
+                self._dial(dial)
+            for conn, parts in effects.sends:
+                found = self._sockets.get(conn)
+                if found is not None:
+                    found.out.extend(memoryview(part).cast("B") for part in parts)
+                    self._write(conn, found)
+        except BaseException:
+            for conn in (*(dial.conn for dial in effects.dials), *(conn for conn, _ in effects.sends)):
+                self._lost(conn, BROKEN_OFF)
+            raise
 
     def _end(self, conn: int) -> None:
         found = self._sockets.pop(conn, None)

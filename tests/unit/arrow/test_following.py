@@ -8,6 +8,7 @@ import pytest
 import rayft
 from actors.arrow.reading import Partition
 from actors.client.errors import ClientError
+from actors.client.operations import fetching
 from tests.unit.arrow.test_reading import offsets
 from tests.unit.client.listening import Listening
 from tests.unit.client.operations.test_fetching import Broker, batch, part, reply
@@ -68,8 +69,9 @@ def test_what_cannot_be_read_ends_it_and_nothing_behind_it_is_given() -> None:
         assert following.positions == {("t", 0): 0, ("t", 1): 2}
 
 
-def test_nothing_is_left_out_behind_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Partition, found: Any) -> Any:
+@pytest.mark.parametrize("at", [(Partition, "batches"), (fetching, "Fetched")], ids=["decoded", "fetched"])
+def test_nothing_is_left_out_behind_an_interruption(at: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
     broker = Broker(reply(part(0, batch(0))), reply(part(0, batch(2))))
@@ -78,8 +80,9 @@ def test_nothing_is_left_out_behind_an_interruption(monkeypatch: pytest.MonkeyPa
         rayft.follow(server.address, "t", "earliest") as following,
     ):
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(Partition, "batches", interrupted)
+            patched.setattr(*at, interrupted)
             following.next_batch(10)
-        with pytest.raises(ClientError, match="interrupted"):
-            following.next_batch(10)
+        for _ in range(2):
+            with pytest.raises(ClientError, match="interrupted"):
+                following.next_batch(10)
         assert following.positions == {("t", 0): 0}

@@ -1,11 +1,13 @@
 """`rayft.read` beside a server of bytes: a slow user, a leader that moves, an end that does not come, sockets."""
 
+import datetime
 import gc
 import itertools
 import time
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rayft
@@ -88,6 +90,17 @@ def test_a_partition_of_which_nothing_comes_ends_the_read() -> None:
         assert 0.5 < time.monotonic() - begun < 5
 
 
+@pytest.mark.timeout(20)
+def test_a_server_that_always_asks_to_wait_ends_the_read() -> None:
+    broker = Broker(reply(part(0, batch(0)), throttle_time_ms=(1 << 31) - 1))
+    config = {"default.api.timeout.ms": 700, "fetch.max.wait.ms": 50}
+    with Listening({"Fetch": broker, "ListOffsets": offsets(4)}, t=[1]) as server:
+        reader = rayft.read(server.address, "t", config=config)
+        assert reader.read_next_batch().num_rows == 2
+        with pytest.raises(NotInTime, match="t/0"):
+            reader.read_next_batch()
+
+
 def falling(*ends: int, low: int = 0) -> Any:
     """Answers ListOffsets with another end each time, and then with the last of them."""
     left = list(ends)
@@ -167,3 +180,43 @@ def test_a_reader_that_is_given_up_closes_its_sockets(count: int) -> None:
         del reader
         gc.collect()
         server.until_open(0)
+
+
+def at_times(*answers: int) -> tuple[list[int], Any]:
+    """Answers ListOffsets for a partition of offsets 0 to 4, and a time with each of `answers`. Returns the times too."""
+    left, times = list(answers), []
+
+    def answer(server: Any, version: int, request: Any) -> Any:
+        time = request.topics[0].partitions[0].timestamp
+        known = {-2: 0, -1: 4}
+        if time not in known:
+            times.append(time)
+        offset = known[time] if time in known else left.pop(0)
+        row = OFFSETS.ListOffsetsPartitionResponse(partition_index=0, offset=offset, timestamp=-1)
+        return OFFSETS(topics=[OFFSETS.ListOffsetsTopicResponse(name="t", partitions=[row])])
+
+    return times, answer
+
+
+@pytest.mark.parametrize("start", ["1969-12-31T23:59:59.999", "1969-12-31T23:59:59.998", "1960-01-01"])
+def test_a_time_before_1970_is_no_other_place(start: str) -> None:
+    """-1 is the end to ListOffsets, and -2 the beginning."""
+    times, answer = at_times(0)
+    with Listening({"Fetch": Broker(reply(part(0, batch(0, 4)))), "ListOffsets": answer}, t=[1]) as server:
+        assert rayft.read(server.address, "t", start).read_all().num_rows == 4
+    assert times == [0]
+
+
+def test_a_record_that_is_written_while_the_offsets_are_asked_is_no_error() -> None:
+    times, answer = at_times(6)
+    with Listening({"Fetch": Broker(), "ListOffsets": answer}, t=[1]) as server:
+        assert rayft.read(server.address, "t", "2026-11-01").read_all().num_rows == 0
+    assert times == [1_793_491_200_000]
+
+
+def test_a_place_may_be_a_number_of_any_kind_and_nothing_else() -> None:
+    with Listening({"Fetch": Broker(reply(part(0, batch(0, 4)))), "ListOffsets": offsets(4)}, t=[1]) as server:
+        assert rayft.read(server.address, "t", np.int64(3), np.int32(4)).read_all().num_rows == 1
+        for strange in (datetime.date(2026, 11, 1), 1.5, None, "yesterday"):
+            with pytest.raises(ClientError, match="is no place in a log"):
+                rayft.read(server.address, "t", strange)  # type: ignore[arg-type]

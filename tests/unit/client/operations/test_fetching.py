@@ -8,7 +8,7 @@ import pytest
 from actors.client.asks import Steps
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import ZERO_UUID, message
 from fastpath.records.batch import Builder
 from tests.unit.client.servers import Server, World
 
@@ -328,3 +328,40 @@ def test_a_topic_that_a_seek_adds_waits_for_the_next_look_at_the_metadata() -> N
     assert made.run(fetcher.fetch_from(1)) == []
     ((one,),) = made.run(rounds(fetcher, 1))
     assert isinstance(one, Fetched) and broker.positions(0) == {} and broker.positions(1) == {0: 0}
+
+
+def test_a_partition_that_is_left_before_the_request_is_sent_is_not_asked_for() -> None:
+    broker = Broker(reply(part(0, batch(0))))
+    made = world(broker)
+    fetcher = Fetcher(made.config, {("t", 0): 0, ("t", 1): 0})
+    made.run(fetcher.prepare())
+    asked = made.client.start(fetcher.fetch_from(1), made.now_us)
+    fetcher.leave("t", 1)
+    assert [(one.topic, one.partition) for one in made.wait(asked)] == [("t", 0)]
+    assert broker.positions(0) == {0: 0}
+
+
+def test_a_replica_that_began_after_the_metadata_was_told_is_looked_for() -> None:
+    leader, follower = Broker(reply(part(0, preferred_read_replica=2))), Broker(reply(part(0, batch(0))))
+    made = world(leader, follower, leaders=(1, [1]), client_rack="r")
+    for one in made.servers.values():
+        told = one.answers["Metadata"]
+        one.answers["Metadata"] = lambda *_, told=told: alone(told()) if not leader.asked else told()
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    found = [one for some in made.run(rounds(fetcher, 2)) for one in some]
+    assert [type(one) for one in found] == [Fetched] and len(follower.asked) == 1
+
+
+def alone(metadata: Any) -> Any:
+    """The answer of a broker that does not know the second one yet."""
+    metadata.brokers = metadata.brokers[:1]
+    return metadata
+
+
+def test_the_id_of_a_topic_that_was_told_without_one_is_taken_when_it_is_told() -> None:
+    """Some brokers are older than topic ids: while a cluster becomes newer one by one."""
+    broker = Broker(reply(part(0, batch(0))))
+    made = world(broker)
+    fetcher = Fetcher(made.config, {("t", 0): 0}, {"t": ZERO_UUID})
+    ((one,),) = made.run(rounds(fetcher, 1))
+    assert isinstance(one, Fetched) and broker.asked[0].topics[0].topic_id == next(iter(IDS))

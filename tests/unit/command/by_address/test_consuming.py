@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import time
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ class Leaves:
 
     def leave(self, topic: str, partition: int) -> None:
         self.left.append((topic, partition))
+
+    def fetch(self) -> str:
+        return "a fetch"
+
+    def position(self, topic: str, partition: int) -> int:
+        return 12
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         self.sought.append((topic, partition, offset))
@@ -114,12 +121,31 @@ def test_only_what_has_moved_is_committed_and_an_error_is_raised(monkeypatch: py
 def test_what_was_lost_is_told_and_reading_goes_on_behind_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = reader(ends={PART: 7})
+    one = reader(ends={PART: 7}, shown={PART: 9})
     one._go_on(PART, Diverged("t", 0, 9, 7))
     assert one._fetcher.sought == [("t", 0, 7)] and one._open == set(), "which is the end"
+    assert one._shown == {PART: 7}, "what is committed is in the log"
     assert capsys.readouterr().err == "rayft: t/0: offsets 7 to 8 were lost with their leader\n"
     for offset, span, wanted in ((3, (5, 20), 5), (90, (5, 20), 20)):
         one._kafka.run = lambda _, span=span: {PART: Span(*span)}
         one._go_on(PART, OutOfRange("t", 0, offset))
         assert one._fetcher.sought[-1] == ("t", 0, wanted)
         assert f"has no offset {offset} any more: it is read from {wanted}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("latest", "shown"), [(7, 7), (12, 12), (13, None)])
+def test_what_was_lost_is_not_waited_for(latest: int, shown: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing comes, since the log was cut; 13: it was not, and the rest is late."""
+    answers: list[Any] = [[], [fetched(12, 1)]]
+
+    def run(steps: Any) -> Any:
+        return answers.pop(0) if steps == "a fetch" else {PART: Span(0, latest)}
+
+    one = reader(ends={PART: 13}, shown={PART: 12}, commit_s=time.monotonic())
+    one._kafka.run = run
+    one.read()
+    assert one._open == set() and one._shown == {PART: 13 if shown is None else shown}
+    assert one.printed == ([12] if shown is None else [])
+    assert capsys.readouterr().err == (
+        "" if shown is None else f"rayft: t/0: offsets {latest} to 12 were lost with their leader\n"
+    )

@@ -14,7 +14,7 @@ from actors.client.asks import AnyNode, Ask, Know, Steps
 from actors.client.errors import ClientError
 from actors.client.operations import topics
 from actors.host.client import asynchronous
-from actors.host.client.blocking import connect, settings
+from actors.host.client.blocking import Kafka, connect, settings
 from actors.wire.messages import message
 from tests.unit.client.listening import Listening
 
@@ -193,3 +193,50 @@ def test_an_operation_that_is_interrupted_is_over(in_a_request: bool) -> None:
         with pytest.raises(ClientError, match="the operation was interrupted"):
             kafka.wait(task)
         assert set(kafka.run(topics.describe(), 30)) == {"t"} and not kafka.client._tasks
+
+
+def asked_once() -> Steps[Any]:
+    """Is not sent anew when its connection ends."""
+    kind = message("MetadataRequest")
+    return (yield Ask(AnyNode(), "Metadata", lambda version: kind(topics=None), again=False))
+
+
+@pytest.mark.parametrize("at", ["_write", "_read"])
+def test_what_is_asked_behind_an_interruption_is_answered(at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes that were on their way are not sent again, and those that had come are not missing in the next answer."""
+    method = getattr(Kafka, at)
+
+    def interrupted(kafka: Kafka, conn: int, found: Any) -> None:
+        if at == "_write":
+            parts = found.out.copy()
+            method(kafka, conn, found)
+            found.out = parts
+        else:
+            assert found.sock.recv(5)
+        raise KeyboardInterrupt
+
+    with Listening({}, t=[1]) as server, connect(server.address) as kafka:
+        kafka.run(asked_once(), 10)
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Kafka, at, interrupted)
+            kafka.run(asked_once(), 10)
+        for _ in range(3):
+            assert kafka.run(asked_once(), 10).message.topics[0].name == "t"
+
+
+def test_an_operation_of_asyncio_that_cannot_be_begun_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes before anybody has it."""
+
+    def interrupted(kafka: asynchronous.Kafka) -> None:
+        raise KeyboardInterrupt
+
+    async def begun(address: str) -> None:
+        async with asynchronous.connect(address) as kafka:
+            with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+                patched.setattr(asynchronous.Kafka, "turn", interrupted)
+                kafka.start(topics.describe())
+            assert not kafka.client._tasks
+            assert set(await kafka.run(topics.describe(), 10)) == {"t"}
+
+    with Listening({}, t=[1]) as server:
+        asyncio.run(begun(server.address))
