@@ -4,7 +4,7 @@
     key        the same; null: none
     headers    a list, or a large one, of struct<key, value>, both of the types above; a key that comes twice stays twice
     timestamp  a timestamp of any unit, without a zone in UTC; null: the time at which the record is written
-    partition  whole numbers, none of them null
+    partition  whole numbers; null: the one of its key, or without a key the one whose turn it is
 
 This file alone decides that. What `rayft.read` gives besides (topic, offset, timestampType) says where a record came from,
 and is not written. Any other column is refused: a name with a slip would lose its data in silence. A dictionary's words are

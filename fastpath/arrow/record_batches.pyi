@@ -8,7 +8,6 @@ from fastpath.arrow.array_views import Array
 
 DAMAGED: str
 TOO_LARGE: str
-NO_PARTITION: str
 PARTITION_OUTSIDE: str
 TIME_OUTSIDE: str
 NO_NAME: str
@@ -30,7 +29,7 @@ class BadRow(ValueError):
     number: int
     """The number of the row."""
     reason: str
-    """One of DAMAGED, TOO_LARGE, NO_PARTITION, PARTITION_OUTSIDE, TIME_OUTSIDE, NO_NAME."""
+    """One of DAMAGED, TOO_LARGE, PARTITION_OUTSIDE, TIME_OUTSIDE, NO_NAME."""
     value: int
     """What it is about: the record's bytes, the partition, the time in the column's unit."""
 

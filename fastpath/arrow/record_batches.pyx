@@ -4,7 +4,7 @@ The layout is drawn in fastpath/records/batch.pyx. This file alone decides how r
 
 1. A record with a key goes to the partition that murmur2 says, as Java's producer chooses it; one without a key to the
    partition whose turn it is, until that partition's batch is closed (KIP-480); and each to the partition that a column of
-   partitions names, if there is one.
+   partitions names, if there is one and it is not null.
 2. A batch is closed when the next record of its partition does not fit into it. A record that fits into none has one alone, up
    to the largest record that is allowed. Sizes are those before compression.
 3. A column's offsets are checked where they are read, and a row that cannot be a record is a fault that names it. The rows in
@@ -34,7 +34,6 @@ from fastpath.records.header cimport (
 
 DAMAGED = "its offsets lead out of the array's bytes"
 TOO_LARGE = "the record is too large"
-NO_PARTITION = "its partition is null"
 PARTITION_OUTSIDE = "the topic has no such partition"
 TIME_OUTSIDE = "its timestamp is before 1970, or beyond what a record can have"
 NO_NAME = "a header has no key"
@@ -44,7 +43,6 @@ cdef enum Fault:
     MEMORY
     OUT_OF_BUFFER
     LARGE_RECORD
-    NULL_PARTITION
     BAD_PARTITION
     BAD_TIME
     NAMELESS
@@ -52,7 +50,6 @@ cdef enum Fault:
 cdef dict REASONS = {
     OUT_OF_BUFFER: DAMAGED,
     LARGE_RECORD: TOO_LARGE,
-    NULL_PARTITION: NO_PARTITION,
     BAD_PARTITION: PARTITION_OUTSIDE,
     BAD_TIME: TIME_OUTSIDE,
     NAMELESS: NO_NAME,
@@ -124,9 +121,7 @@ cdef int gather(Columns columns, int64_t row, int64_t now_ms, int32_t partitions
     ):
         return OUT_OF_BUFFER
     cells.partition = -1
-    if columns.has_partitions:
-        if columns.partition.form == NULLS or not is_valid(&columns.partition, row):
-            return NULL_PARTITION
+    if columns.has_partitions and columns.partition.form != NULLS and is_valid(&columns.partition, row):
         bad[0] = number_at(&columns.partition, row)
         if not 0 <= bad[0] < partitions:
             return BAD_PARTITION

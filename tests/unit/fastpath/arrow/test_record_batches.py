@@ -12,6 +12,7 @@ from actors.arrow import record_columns
 from fastpath.arrow import record_batches
 from fastpath.arrow.array_views import Array
 from fastpath.arrow.record_batches import BadRow, Batches, Columns
+from fastpath.bytes.murmur2 import partition_of
 from fastpath.records import batch
 from tests.reference import record_batches as slow
 from tests.unit.fastpath.arrow import columns as drawn
@@ -139,8 +140,21 @@ def test_a_partition_that_is_none_is_named(number: int) -> None:
     assert bad(some) == (2, record_batches.PARTITION_OUTSIDE, number)
 
 
-def test_a_partition_that_is_null_is_named() -> None:
-    assert bad(only([b""] * 2, partition=pa.array([0, None], pa.int32())))[:2] == (1, record_batches.NO_PARTITION)
+@pytest.mark.parametrize("kind", [pa.int32(), pa.null()], ids=str)
+def test_a_partition_that_is_null_is_the_one_of_the_key(kind: pa.DataType) -> None:
+    """As with Java's producer, and with Spark's own sink."""
+    keys = [b"%d" % n for n in range(100)] + [None]
+    named = [None if kind == pa.null() or n % 2 else 3 for n in range(len(keys))]
+    some = pa.record_batch(
+        {"key": pa.array(keys, pa.binary()), "value": [b""] * 101, "partition": pa.array(named, kind)}
+    )
+    batches = Batches(8, 1000, 1 << 20)
+    closed = filled(batches, some)
+    batches.close()
+    where = {row: one.partition for one in closed + batches.taken() for row in one.rows.tolist()}
+    assert len(where) == 101
+    for key, number, row in zip(keys, named, range(101), strict=True):
+        assert key is None or where[row] == (number if number is not None else partition_of(key, 8))
 
 
 @pytest.mark.parametrize(
