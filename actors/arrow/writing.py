@@ -173,16 +173,21 @@ class Writing:
         self._waiting = {}
         if self._kafka.config.transactional_id is None:
             self._drain()
+        self.cancel()
+        if self._kafka.config.transactional_id is not None and self._has_begun:
+            return self._aborted()
+        more = f", and {self.unknown} more that were under way may have been" if self.unknown else ""
+        return f"{self.written}{more}"
+
+    def cancel(self) -> None:
+        """Send nothing more, and wait for nothing. Whoever shares the transaction aborts it."""
+        self._waiting = {}
         under_way = {id(one): one.records for one in self._starting}
         for task, batches in self._sends.values():
             self._kafka.client.cancel(task)
             under_way |= {id(one): one.records for one in batches}
         self.unknown = sum(under_way.values())
         self._sends = {}
-        if self._kafka.config.transactional_id is not None and self._has_begun:
-            return self._aborted()
-        more = f", and {self.unknown} more that were under way may have been" if self.unknown else ""
-        return f"{self.written}{more}"
 
     def _resume(self) -> None:
         """Go on after the source of the rows has had its time, which what is under way does not pay for: nobody has read
@@ -330,7 +335,6 @@ class Writing:
             f"{self._kafka.config.request_bytes_max}",
             record_batches.PARTITION_OUTSIDE: f"column 'partition' says {error.value}, and topic {self._topic} has "
             f"{self._batches.partitions if self._batches is not None else 0} partitions, from 0 on",
-            record_batches.NO_PARTITION: "column 'partition' is null: leave the column out, or fill it in",
             record_batches.TIME_OUTSIDE: f"column 'timestamp' has {error.value}, which is before 1970 or beyond what a "
             f"record can have",
             record_batches.NO_NAME: "column 'headers' has a header without a key",

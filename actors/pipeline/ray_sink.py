@@ -20,9 +20,9 @@ from actors.client.properties import client_config
 from actors.host.client.blocking import Kafka, given
 from actors.pipeline.sink import steps
 from actors.pipeline.sink.attempts import drained, write
-from actors.pipeline.sink.driver import LEDGER, Driver
+from actors.pipeline.sink.driver import Driver
 from actors.pipeline.sink.options import KAFKA, ONCE, target
-from actors.pipeline.sink.values import Attempt, Grant
+from actors.pipeline.sink.values import Attempt, Grant, SinkFailed
 
 
 class Wrote(NamedTuple):
@@ -70,12 +70,14 @@ class Sink(Datasink):  # type: ignore[misc]
             with Kafka(client_config(found.settings)) as kafka:
                 kafka.run(describe([found.topic] if found.topic is not None else []))
             return
-        with Driver(found.settings, found.sink, found.ledger or LEDGER) as driver:
+        with Driver(found.settings, found.sink, found.ledger) as driver:
             if found.topic is not None:
                 driver.kafka.run(describe([found.topic]))
-            grant: Grant = driver.run(steps.opening(found.sink, found.accepted))
+            grant: Grant = driver.run(steps.opening(found.sink, found.accepted, found.ledger))
         steps.check_query(grant.sink, grant.decided, grant.query, "")
-        self.grant, self.batch = grant, found.batch if found.batch is not None else grant.decided + 1
+        batch = found.batch if found.batch is not None else grant.decided + 1
+        steps.check_batch(grant.sink, grant.decided, batch)
+        self.grant, self.batch = grant, batch
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> Wrote:
         """Write the rows of a task, unless their batch was decided before. Raises ClientError, ValueError."""
@@ -85,14 +87,16 @@ class Sink(Datasink):  # type: ignore[misc]
         if self.grant is not None and self.batch <= self.grant.decided:
             drained(batches)
             return Wrote(None)
-        return Wrote(write(self.target, batches, self.grant))
+        return Wrote(write(self.target, batches, self.grant, batch=self.batch))
 
     def on_write_complete(self, write_result: Any) -> None:
         """Decide the job by what its tasks returned. Raises SinkFailed, ClientError."""
         if self.grant is None:
             return
-        told = getattr(write_result, "write_returns", write_result)
-        attempts = tuple(one.attempt for one in told if one is not None and one.attempt is not None)
+        told = list(getattr(write_result, "write_returns", write_result))
+        if not all(isinstance(one, Wrote) for one in told):
+            raise SinkFailed(f"sink {self.grant.sink}: some tasks have not said what they wrote: nothing is written")
+        attempts = tuple(one.attempt for one in told if one.attempt is not None)
         work = steps.deciding(self.grant, self.batch, attempts, accepted=self.target.accepted)
         with Driver(self.target.settings, self.target.sink, self.target.ledger) as driver:
             driver.run(work)

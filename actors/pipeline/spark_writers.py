@@ -56,7 +56,7 @@ def opened(target: Target) -> Grant | None:
     with Driver(target.settings, target.sink, target.ledger) as driver:
         if target.topic is not None:
             driver.kafka.run(describe([target.topic]))
-        grant: Grant = driver.run(steps.opening(target.sink, target.accepted))
+        grant: Grant = driver.run(steps.opening(target.sink, target.accepted, target.ledger))
         return grant
 
 
@@ -78,20 +78,30 @@ class _Writer:
             return Wrote(None, query, run, -1, None)
         batch = self.batch(task, grant)
         steps.check_query(grant.sink, grant.decided, grant.query, query)
+        steps.check_batch(grant.sink, grant.decided, batch, self.follows(batch))
         if batch <= grant.decided:
             drained(iterator)
             return Wrote(grant, query, run, batch, None)
-        return Wrote(grant, query, run, batch, write(self.target, iterator, grant, run))
+        return Wrote(grant, query, run, batch, write(self.target, iterator, grant, run, batch))
 
     def batch(self, task: Any, grant: Grant) -> int:
         """The number of the batch that a task belongs to."""
         raise NotImplementedError
 
+    def follows(self, batch: int) -> bool:
+        """Whether a batch has to be the one behind the last."""
+        return False
+
     def decide(self, messages: list[Any], batch: int | None = None) -> None:
         """Decide a batch by the messages of its tasks. Raises SinkFailed, ClientError."""
-        told = [one for one in messages if isinstance(one, Wrote) and one.grant is not None]
-        if not told:
+        if not self.target.sink:
             return
+        told = [one for one in messages if isinstance(one, Wrote) and one.grant is not None]
+        if not told or len(told) < len(messages):
+            raise SinkFailed(
+                f"sink {self.target.sink}: {len(messages) - len(told)} of {len(messages)} tasks have not said what they "
+                f"wrote: nothing of the batch is written"
+            )
         first = told[0]
         assert first.grant is not None
         number = first.batch if batch is None else batch
@@ -100,7 +110,9 @@ class _Writer:
         ):
             raise SinkFailed(f"sink {first.grant.sink}: the tasks of batch {number} belong to different batches")
         attempts = tuple(one.attempt for one in told if one.attempt is not None)
-        work = steps.deciding(first.grant, number, attempts, first.query, first.run, self.target.accepted)
+        work = steps.deciding(
+            first.grant, number, attempts, first.query, first.run, self.target.accepted, self.follows(number)
+        )
         with Driver(self.target.settings, self.target.sink, self.target.ledger) as driver:
             driver.run(work)
 
@@ -141,6 +153,10 @@ class TopicsStreamWriter(_Writer, _Arrow or api.DataSourceStreamWriter):  # type
     def batch(self, task: Any, grant: Grant) -> int:
         """The number of the batch in the query."""
         return int(_property(task, BATCH))
+
+    def follows(self, batch: int) -> bool:
+        """Whether a batch has to be the one behind the last: all but the first one of the query here."""
+        return batch != self.target.first
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         """Decide a batch."""

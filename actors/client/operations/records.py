@@ -29,6 +29,14 @@ def records(found: Fetched, check_crcs: bool = True) -> Iterator[batches.Record]
         raise ClientError(f"partition {found.topic}/{found.partition} at offset {offset}: {error.reason}") from None
 
 
+def first_header(found: Fetched) -> batches.Header | None:
+    """The header of the first batch of a fetch, whatever is in it; None: there is none that is whole and sound."""
+    try:
+        return next(iter(batches.headers(found.records)), None)
+    except batches.CorruptBatch:
+        return None
+
+
 def batch(key: bytes | None, value: bytes | None, timestamp_ms: int, codec: str = "none") -> bytearray:
     """One record as a batch that a producer sends. `codec`: a compression.type."""
     builder = Builder(attributes=CODECS.index(codec), timestamp_ms=timestamp_ms)

@@ -95,8 +95,9 @@ ONGOING = "Ongoing"
 """The state of a transaction that is open."""
 AT_ONCE = 50
 """How many transactional ids are asked for at once."""
-FENCE_TIMEOUT_MS = 60_000
-"""The transaction.timeout.ms that an id has behind a fence, until its next producer says another one."""
+FENCE_TIMEOUT_MS = 1_000
+"""The transaction.timeout.ms that an id has behind a fence, until its next producer says another one. Brokers allow no more
+than their transaction.max.timeout.ms."""
 
 
 class Described(NamedTuple):
@@ -111,16 +112,17 @@ class Described(NamedTuple):
     """The time at which it began, ms since 1970 by the coordinator's clock; -1: none is open."""
 
 
-def listed(state: str = ONGOING) -> Steps[set[str]]:
-    """The transactional ids whose transaction has a state, of all coordinators (Kafka 3.0 and newer). Raises
-    ClientError if one of the brokers does not tell its own."""
+def listed(state: str | None = ONGOING) -> Steps[set[str]]:
+    """The transactional ids whose transaction has a state, of all coordinators (Kafka 3.0 and newer); None: in any state.
+    Raises ClientError if one of the brokers does not tell its own."""
     kind = message("ListTransactionsRequest")
+    states = [] if state is None else [state]
     found: set[str] = set()
     attempt = 0
     while True:
         metadata: Metadata = yield Know((), fresh=True)
         asks = [
-            Ask(Node(one), "ListTransactions", lambda version: kind(state_filters=[state], producer_id_filters=[]))
+            Ask(Node(one), "ListTransactions", lambda version: kind(state_filters=states, producer_id_filters=[]))
             for one in metadata.brokers
         ]
         replies = yield asks
@@ -169,12 +171,14 @@ OVER = frozenset({
     ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ErrorCode.INVALID_TXN_STATE,
 })  # fmt: skip
-"""The answers to a commit that say that the transaction is over, and was not committed."""
+"""The answers to a commit that say that the transaction is over, and was not committed now. It may have been before, if its
+coordinator has forgotten it since."""
 
 
 def committed(transactions: Iterable[tuple[str, int, int]]) -> Steps[dict[str, int]]:
     """Commit transactions of other producers: (transactional id, producer id, epoch), each id once. One that was committed
-    before stays so. Returns the error code of each that is over without it, 0 for the others. Raises ClientError."""
+    before stays so. Returns the error code of each that is over, or not known any more; 0 for the others. Raises
+    ClientError."""
     kind = message("EndTxnRequest")
     wanted = {id: (producer_id, epoch) for id, producer_id, epoch in transactions}
 

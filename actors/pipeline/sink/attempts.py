@@ -1,10 +1,10 @@
 """A task attempt of a sink: its rows go to topics in a transaction of its own, which it leaves open.
 
-This file alone decides how rows are divided among topics, and which transactional id an attempt takes. Rules:
+This file alone decides how rows are divided among topics. Rules:
 
-1. A process that writes has a name of its own, and counts its transactional ids anew with each opening of a sink: so there
-   are about as many as tasks run at once, and none is used twice within an opening. What an opening left open is over when
-   the next one begins.
+1. An attempt that is done looks whether its batch was decided without it, and aborts its transaction then: the driver, who
+   looks for what is open behind the decision, may have looked before. It reads the ledger only if the driver's own
+   transactional id has moved on, which comes before any decision.
 2. The columns are those of `rayft.write`, and `topic` where no option says it. The column `timestamp` is left out unless an
    option says otherwise, as with Spark's own sink: rows that were read from a topic would have the time of then.
 3. A failure aborts the transaction, if brokers can be reached. If not, the driver fences what is left.
@@ -20,51 +20,53 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from actors.arrow import record_columns
-from actors.arrow.writing import Writing
+from actors.arrow.writing import ABORT_S, Writing
 from actors.arrow.written import BatchRefused
-from actors.client.errors import ClientError
+from actors.client.errors import ClientError, Unspoken
+from actors.client.operations import transactions
 from actors.client.operations.producing import Producer
 from actors.client.properties import client_config
 from actors.host.client.blocking import Kafka
+from actors.pipeline.sink import ledger
+from actors.pipeline.sink.names import Ids, driver_id
 from actors.pipeline.sink.options import Target
-from actors.pipeline.sink.values import Attempt, Grant, task_id
+from actors.pipeline.sink.values import Attempt, Grant, SinkFailed
 
 TOPICS_MAX = 200
 """The most topics of a task: each has batches of its own in memory."""
 
 
-class _Names:
+class _Own:
     """The transactional ids of this process."""
 
     def __init__(self) -> None:
-        self.process = -1
-        self.worker = ""
-        self.next: dict[str, tuple[int, int]] = {}
-        """Sink -> (opening, the number of the next id)."""
+        self._process, self._ids = -1, Ids("")
 
     def take(self, grant: Grant, run: str) -> str:
-        """The next id for an opening of a sink."""
-        if self.process != os.getpid():  # Spark's workers are forks of one process
-            self.process, self.worker, self.next = os.getpid(), uuid.uuid4().hex[:12], {}
-        opening, slot = self.next.get(grant.sink, (-1, 0))
-        slot = slot if opening == grant.opening else 0
-        self.next[grant.sink] = grant.opening, slot + 1
-        return task_id(grant.sink, grant.base_of(run), self.worker, slot)
+        """The next id for an opening of a sink. Raises SinkFailed."""
+        if self._process != os.getpid():  # Spark's workers are forks of one process
+            self._process, self._ids = os.getpid(), Ids(uuid.uuid4().hex[:12])
+        return self._ids.take(grant, run)
 
 
-_names = _Names()
+_own = _Own()
 
 
-def write(target: Target, batches: Iterable[pa.RecordBatch], grant: Grant | None, run: str = "") -> Attempt | None:
+def write(
+    target: Target, batches: Iterable[pa.RecordBatch], grant: Grant | None, run: str = "", batch: int | None = None
+) -> Attempt | None:
     """Write the rows of a task, and wait until brokers have them. With a `grant` they are in a transaction that stays open:
-    returns it, or None if there was no row. Raises ClientError, ValueError."""
-    id = {} if grant is None else {"transactional.id": _names.take(grant, run)}
-    task = _Task(target, Kafka(client_config({**target.settings, **id})))
+    returns it, or None if there was no row. `batch`: the number of its batch; None: the next one. Raises ClientError,
+    ValueError."""
+    own = {} if grant is None else {"transactional.id": _own.take(grant, run), "isolation.level": "read_committed"}
+    task = _Task(target, Kafka(client_config({**target.settings, **own})))
     try:
         try:
-            for batch in batches:
-                task.add(batch)
+            for rows in batches:
+                task.add(rows)
             task.finish()
+            if grant is not None:
+                task.check_in_time(grant, batch if batch is not None else grant.decided + 1)
         except BaseException:
             task.give_up()
             raise
@@ -135,16 +137,37 @@ class _Task:
         for one in self._writings.values():
             one.finish()
 
+    def check_in_time(self, grant: Grant, batch: int) -> None:
+        """Check that the batch was not decided without this attempt, whose transaction nobody might end then. Raises
+        SinkFailed, ClientError."""
+        if grant.claim is None or not self._rows:
+            return
+        id = driver_id(grant.sink, grant.ledger)
+        try:
+            told = self.kafka.run(transactions.described([id])).get(id)
+        except Unspoken:  # before Kafka 3.0: nobody tells
+            return
+        if told is None or (told.producer_id, told.producer_epoch) == grant.claim:
+            return
+        record = self.kafka.run(ledger.newest(grant.ledger, grant.sink, self.kafka.config))
+        if record is None or record.opening != grant.opening or record.batch >= batch:
+            raise SinkFailed(
+                f"sink {grant.sink}: this task attempt comes too late: its batch was decided without it, or another query "
+                f"or job has begun to write with this sinkId"
+            )
+
     def give_up(self) -> None:
-        """Send nothing more, and abort what is open."""
-        with suppress(ClientError):
-            for one in self._writings.values():
-                one.give_up()
+        """Send nothing more, and abort what is open: one transaction, whatever topics it has rows for."""
+        for one in self._writings.values():
+            one.cancel()
+        if self._producer.in_transaction:
+            with suppress(ClientError):
+                self.kafka.run(self._producer.abort(), ABORT_S)
 
     def attempt(self) -> Attempt | None:
         """The transaction that is open; None: none is."""
         counts = tuple(
-            (topic, number, span.count)
+            (topic, number, span.count, span.last)
             for topic, one in self._writings.items()
             for number, span in sorted(one.written.partitions.items())
         )

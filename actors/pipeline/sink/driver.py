@@ -5,6 +5,7 @@ and one that decides a batch, in programs of their own: nothing is kept here bet
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -13,12 +14,11 @@ from actors.client.operations import transactions
 from actors.client.operations.producing import Producer
 from actors.client.properties import TWO_PHASE, client_config
 from actors.host.client.blocking import Kafka, clock_ms
-from actors.pipeline.sink import ledger, values
+from actors.pipeline.sink import ledger, names, values
+from actors.pipeline.sink.fates import fates
 from actors.pipeline.sink.steps import Work
-from actors.pipeline.sink.values import Attempt, Seen, SinkFailed
+from actors.pipeline.sink.values import LEDGER, Attempt, Fate, Grant, Seen, SinkFailed, State
 
-LEDGER = "rayft-sinks"
-"""The ledger's topic, unless the options say otherwise."""
 PINNED = {
     "isolation.level": "read_committed",
     "transaction.timeout.ms": "20000",
@@ -34,10 +34,12 @@ class Driver:
     def __init__(self, settings: Mapping[str, Any], sink: str, topic: str = LEDGER) -> None:
         """`settings`: the client's, by Kafka's names. `topic`: the ledger's. Raises ConfigError."""
         own = {name: value for name, value in settings.items() if name != TWO_PHASE}  # tasks' transactions alone wait
-        self.kafka = Kafka(client_config({**own, **PINNED, "transactional.id": values.driver_id(sink)}))
+        self.kafka = Kafka(client_config({**own, **PINNED, "transactional.id": names.driver_id(sink, topic)}))
         self._sink, self._topic = sink, topic
         self._producer = Producer(self.kafka.config)
         self._found = False
+        self._ahead_ms = 0
+        """How far the brokers' clock is ahead of this one, as the last opening found it."""
 
     def __enter__(self) -> "Driver":
         return self
@@ -61,6 +63,11 @@ class Driver:
                     break
                 raise
             work.take(answer)
+        if isinstance(work.result, Grant):
+            return work.result._replace(
+                cluster=self.kafka.metadata.cluster_id or "", claim=(self._producer.producer_id, self._producer.epoch),
+                ahead_ms=self._ahead_ms,
+            )  # fmt: skip
         return work.result
 
     # ---- effects
@@ -82,17 +89,28 @@ class Driver:
             (placed,) = self.kafka.run(producer.send([((self._topic, ledger.PARTITION), batch)]))
             if isinstance(placed, ClientError):
                 raise placed
+            if effect.record.state is State.OPEN:
+                self._compare_clocks()
             self.kafka.run(producer.commit())
         except ClientError as error:
             return SinkFailed(f"the ledger, topic {self._topic}, cannot be written: {error}", error.code)
         return None
+
+    def _compare_clocks(self) -> None:
+        """Learn how far the brokers' clock is ahead, by the driver's own transaction, which has begun just now."""
+        id = self.kafka.config.transactional_id
+        assert id is not None
+        with suppress(ClientError):
+            told = self.kafka.run(transactions.described([id])).get(id)
+            if told is not None and told.started_ms >= 0:
+                self._ahead_ms = told.started_ms - clock_ms()
 
     def _inspect(self, effect: values.Inspect) -> dict[str, Seen]:
         try:
             told = self.kafka.run(transactions.described([one.id for one in effect.attempts]))
         except Unspoken:  # before Kafka 3.0: nobody tells
             return {one.id: Seen(one.producer_id, one.epoch, True, None) for one in effect.attempts}
-        now_ms = clock_ms()
+        now_ms = clock_ms() + effect.ahead_ms
         return {id: _seen(one, now_ms) for id, one in told.items()}
 
     def _commit(self, effect: values.Commit) -> tuple[tuple[Attempt, str], ...]:
@@ -101,10 +119,14 @@ class Driver:
 
     def _list(self, effect: values.List) -> tuple[str, ...]:
         try:
-            told = self.kafka.run(transactions.listed())
+            told = self.kafka.run(transactions.listed(None if effect.all else transactions.ONGOING))
         except Unspoken:
             return ()
-        return tuple(sorted(id for id in told if values.base_of(id, self._sink) is not None))
+        return tuple(sorted(id for id in told if names.base_of(id, self._sink, self._topic) is not None))
+
+    def _trace(self, effect: values.Trace) -> dict[str, Fate]:
+        found: dict[str, Fate] = self.kafka.run(fates(effect.attempts, self.kafka.config))
+        return found
 
     def _fence(self, effect: values.Fence) -> None:
         self.kafka.run(transactions.fenced(effect.ids))
@@ -116,6 +138,7 @@ EFFECTS: dict[type, Callable[[Driver, Any], Any]] = {
     values.Write: Driver._write,
     values.Inspect: Driver._inspect,
     values.Commit: Driver._commit,
+    values.Trace: Driver._trace,
     values.List: Driver._list,
     values.Fence: Driver._fence,
 }

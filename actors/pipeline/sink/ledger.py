@@ -2,7 +2,7 @@
 
     key    the sinkId
     value  {"layout": 1, "state": "decided", "opening": 7, "batch": 41, "query": "...", "run": "...", "base": 3,
-            "attempts": [["rayft-sink/orders/3/a1b2c3/0", 1007, 4, [["out", 0, 120], ["out", 1, 118]]], ...]}
+            "attempts": [["rayft-sink/orders/3/a1b2c3/0", 1007, 4, [["out", 0, 120, 5119], ["out", 1, 118, 4077]]], ...]}
 
 This file alone decides that form, and how the newest record is found. Rules:
 
@@ -86,10 +86,10 @@ def record_of(sink: str, value: bytes) -> Record:
 
 
 def _attempt(id: Any, producer_id: Any, epoch: Any, counts: Any) -> Attempt:
-    rows = tuple((topic, number, count) for topic, number, count in counts)
+    rows = tuple((topic, number, count, last) for topic, number, count, last in counts)
     if type(id) is not str or any(type(one) is not int for one in (producer_id, epoch)):
         raise ValueError
-    if any((type(one), type(two), type(three)) != (str, int, int) for one, two, three in rows):
+    if any(tuple(map(type, one)) != (str, int, int, int) for one in rows):
         raise ValueError
     return Attempt(id, producer_id, epoch, rows)
 
@@ -125,10 +125,14 @@ def found(name: str) -> Steps[None]:
         yield Pause(attempt=attempt)  # brokers learn of a new topic one after the other
     if isinstance(one, ClientError):
         if one.code in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-            return
+            raise SinkFailed(
+                f"the ledger: topic {name} must be compacted, and its cleanup.policy may not be looked at: allow "
+                f"DescribeConfigs on it",
+                one.code,
+            )
         raise one
     policy = one["cleanup.policy"].value if "cleanup.policy" in one else None
-    if policy is not None and policy.replace(" ", "") != "compact":
+    if policy is None or policy.replace(" ", "") != "compact":
         raise SinkFailed(
             f"topic {name} has cleanup.policy={policy}, so a ledger's records would be deleted: set it to compact, or write "
             f"another name in the option ledger"

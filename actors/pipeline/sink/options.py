@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from actors.arrow.writing import LARGE
 from actors.client.properties import TWO_PHASE, client_config
-from actors.pipeline.sink.driver import LEDGER
-from actors.pipeline.sink.values import FAMILY
+from actors.pipeline.sink.names import FAMILY
+from actors.pipeline.sink.values import LEDGER
 from actors.settings.keys import ConfigError
 
 KAFKA = "kafka."
@@ -27,7 +27,8 @@ BOOTSTRAP = "kafka.bootstrap.servers"
 ONCE, AT_LEAST_ONCE = "exactly-once", "at-least-once"
 SINK_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 NAMES = (
-    "topic", "includeHeaders", "includeTimestamp", "delivery", "sinkId", "batchId", "ledger", "acceptLostBatch",
+    "topic", "includeHeaders", "includeTimestamp", "delivery", "sinkId", "batchId", "firstBatch", "ledger",
+    "acceptLostBatch",
 )  # fmt: skip
 IDLE = ("checkpointLocation", "queryName")
 """Options that Spark itself reads, and passes on."""
@@ -63,6 +64,8 @@ class Target(NamedTuple):
     """The number of the batch that a job writes; None: the next one."""
     accepted: int = -1
     """A batch whose lost rows the user goes on without; -1: none."""
+    first: int = 0
+    """The batch with which a query begins to write here."""
 
     def __repr__(self) -> str:
         return f"Target({self.topic}, {self.sink or AT_LEAST_ONCE})"
@@ -80,7 +83,7 @@ def target(options: Mapping[str, str]) -> Target:
             f"option sinkId is missing: name the sink, so that each row is written once over restarts, or write "
             f"delivery={AT_LEAST_ONCE}"
         )
-    for name in ("sinkId", "batchId", "ledger", "acceptLostBatch"):
+    for name in ("sinkId", "batchId", "firstBatch", "ledger", "acceptLostBatch"):
         if name in given and not once:
             raise ValueError(f"option {name} means nothing with delivery={AT_LEAST_ONCE}: drop one of them")
     sink = given.get("sinkId", "")
@@ -95,6 +98,7 @@ def target(options: Mapping[str, str]) -> Target:
         given.get("ledger", LEDGER),
         _number("batchId", given, None),
         _number("acceptLostBatch", given, -1),
+        _number("firstBatch", given, 0),
     )  # fmt: skip
 
 

@@ -14,7 +14,12 @@ what comes next by the answer. Nothing is asked here (`driver.py` does), so each
 4. Before a batch is decided its transactions must be open, and not about to be timed out. One that ended after the decision
    means rows that are lost: the error names partitions and batch. It comes again at each opening until the user says that
    he goes on without them.
-5. What is open and not decided is fenced, once the batch is committed or given up: attempts that lost or whose answer was
+5. A commit that cannot be carried out says nothing about rows: coordinators forget a transactional id some days after its
+   last transaction. What became of the transaction is looked up in its topics.
+6. A ledger without a record is that of a new sink only if none of its tasks is known, since they begin behind the first
+   record; and a query's batches follow each other, so one that does not was decided elsewhere, or by a ledger that is lost.
+   A batch in front of the decided one is an error: Spark may have put other rows into it.
+7. What is open and not decided is fenced, once the batch is committed or given up: attempts that lost or whose answer was
    lost are found by the family of their ids. A driver fences only ids that began with its own opening or an earlier one, so
    one that was overtaken cannot harm its successor. DONE says that this was done too. The run of a query keeps its ids as
    long as no other opening lies between its batches.
@@ -26,14 +31,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from actors.pipeline.sink.names import base_of
 from actors.pipeline.sink.values import (
+    LEDGER,
     Attempt,
     Claim,
     Commit,
     Effect,
+    Fate,
     Fence,
     Grant,
     Inspect,
+    LedgerLost,
     List,
     NotOpen,
     OtherQuery,
@@ -44,8 +53,9 @@ from actors.pipeline.sink.values import (
     Seen,
     SinkFailed,
     State,
+    Trace,
+    WentBack,
     Write,
-    base_of,
 )
 
 CLAIMS_MAX = 8
@@ -73,6 +83,11 @@ class Facts:
     """The attempts that were chosen for the batch, those with rows."""
     accepted: int = -1
     """A batch whose lost rows the user goes on without; -1: none."""
+    ledger: str = LEDGER
+    ahead_ms: int = 0
+    """How far the brokers' clock is ahead of the driver's, ms."""
+    follows: bool = False
+    """Whether the batch has to be the one behind the decided one, as a query's batches are."""
     record: Record | None = None
     """What the ledger said last."""
     claims: int = 0
@@ -122,9 +137,9 @@ class Work:
             self.result = found
 
 
-def opening(sink: str, accepted: int = -1, steps: "Steps | None" = None) -> Work:
+def opening(sink: str, accepted: int = -1, ledger: str = LEDGER, steps: "Steps | None" = None) -> Work:
     """Open a sink for a batch. Its result is a Grant."""
-    return Work(steps or OPENING, Facts(sink, accepted=accepted))
+    return Work(steps or OPENING, Facts(sink, accepted=accepted, ledger=ledger))
 
 
 def deciding(
@@ -134,17 +149,21 @@ def deciding(
     query: str = "",
     run: str = "",
     accepted: int = -1,
+    follows: bool = False,
     steps: "Steps | None" = None,
 ) -> Work:
-    """Decide a batch and commit it. `attempts`: those that Spark has chosen, one a task that had rows. Its result is
-    DECIDED."""
-    facts = Facts(grant.sink, grant.opening, batch, query, run, grant.base_of(run), attempts, accepted)
+    """Decide a batch and commit it. `attempts`: those that Spark has chosen, one a task that had rows. `follows`: whether it
+    has to be the one behind the last. Its result is DECIDED."""
+    facts = Facts(
+        grant.sink, grant.opening, batch, query, run, grant.base_of(run), attempts, accepted, grant.ledger, grant.ahead_ms,
+        follows,
+    )  # fmt: skip
     return Work(steps or DECIDING, facts)
 
 
 def giving_up(grant: Grant, batch: int, query: str = "", steps: "Steps | None" = None) -> Work:
     """Abort what a batch has written, unless it was decided: then it is committed. Its result is ABORTED or DECIDED."""
-    return Work(steps or GIVING_UP, Facts(grant.sink, grant.opening, batch, query))
+    return Work(steps or GIVING_UP, Facts(grant.sink, grant.opening, batch, query, ledger=grant.ledger))
 
 
 # ---- steps that the tables share
@@ -169,7 +188,7 @@ def _fence(facts: Facts) -> Effect:
 
 def _losers(facts: Facts, ids: tuple[str, ...]) -> bool:
     """Note what is to be fenced. Whether there is anything."""
-    bases = {id: base_of(id, facts.sink) for id in ids}
+    bases = {id: base_of(id, facts.sink, facts.ledger) for id in ids}
     facts.losers = tuple(id for id, base in bases.items() if base is not None and base <= facts.opening)
     return bool(facts.losers)
 
@@ -188,27 +207,54 @@ def _ended(facts: Facts, failed: tuple[tuple[Attempt, str], ...]) -> bool:
     return not failed or facts.accepted == facts.record.batch
 
 
-def _lost(facts: Facts, now: Record | None) -> None:
-    """Raise if the ledger still says what could not be carried out. If not, another driver has carried it out, gone on, and
-    uses the same transactional ids again."""
-    record, failed = facts.record, facts.failed
+def _is_carried_out(facts: Facts, now: Record | None) -> bool:
+    """Whether the ledger says something else than what could not be carried out: then another driver has carried it out,
+    gone on, and uses the same transactional ids again. Raises LedgerLost."""
+    record = facts.record
     assert record is not None
     if now is None:
-        raise SinkFailed(f"sink {facts.sink}: its record in the ledger is gone: do not delete the ledger's topic")
-    if now.state is not State.DECIDED or now.attempts != record.attempts:
-        return
+        raise _gone(facts)
+    return now.state is not State.DECIDED or now.attempts != record.attempts
+
+
+def _gone(facts: Facts) -> LedgerLost:
+    return LedgerLost(f"sink {facts.sink}: its record in the ledger is gone: do not delete the ledger's topic")
+
+
+def _trace(facts: Facts) -> Effect:
+    return Trace(tuple(one for one, _ in facts.failed))
+
+
+def _check_fates(facts: Facts, fates: Mapping[str, Fate]) -> None:
+    """Check that the transactions that could not be committed had been. Raises RowsLost."""
+    record = facts.record
+    assert record is not None
+    told = []
+    for fate, words, count in (
+        (Fate.ABORTED, "had been ended by the brokers before they were committed", "{} rows are not in {}"),
+        (Fate.UNKNOWN, "are not known to the brokers any more", "nobody can say whether their {} rows are in {}"),
+    ):
+        found = [(one, why) for one, why in facts.failed if fates.get(one.id, Fate.UNKNOWN) is fate]
+        if found:
+            rows, named = _rows([one for one, _ in found])
+            of = f"{len(found)} of its {len(record.attempts)} transactions"
+            told.append(f"{of} {words} ({found[0][1]}): {count.format(rows, named)}")
+    if told:
+        raise RowsLost(
+            f"sink {facts.sink}: batch {record.batch} was decided, and {', and '.join(told)}; write what is missing by hand "
+            f"and go on with acceptLostBatch={record.batch}, and raise kafka.transaction.timeout.ms"
+        )
+
+
+def _rows(attempts: list[Attempt]) -> tuple[int, str]:
+    """How many rows attempts have, and in which partitions."""
     rows: dict[tuple[str, int], int] = {}
-    for attempt, _ in failed:
-        for topic, partition, count in attempt.counts:
+    for attempt in attempts:
+        for topic, partition, count, _ in attempt.counts:
             rows[topic, partition] = rows.get((topic, partition), 0) + count
     named = [f"{topic}/{number} ({count})" for (topic, number), count in sorted(rows.items())]
     more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
-    raise RowsLost(
-        f"sink {facts.sink}: batch {record.batch} was decided, and {len(failed)} of its {len(record.attempts)} "
-        f"transactions had been ended by the brokers before they were committed ({failed[0][1]}): {sum(rows.values())} rows "
-        f"are not in {', '.join(named[:NAMED_MAX])}{more}; write them by hand and go on with "
-        f"acceptLostBatch={record.batch}, and raise kafka.transaction.timeout.ms"
-    )
+    return sum(rows.values()), ", ".join(named[:NAMED_MAX]) + more
 
 
 # ---- opening
@@ -217,7 +263,19 @@ def _lost(facts: Facts, now: Record | None) -> None:
 def _opened_read(facts: Facts, record: Record | None) -> str:
     facts.record = record
     facts.opening = (record.opening if record is not None else 0) + 1
-    return "forward" if record is not None and record.state is State.DECIDED else "open"
+    if record is None:
+        return "look for tasks"
+    return "forward" if record.state is State.DECIDED else "open"
+
+
+def _is_new(facts: Facts, ids: tuple[str, ...]) -> str:
+    if any(base_of(id, facts.sink, facts.ledger) is not None for id in ids):
+        raise LedgerLost(
+            f"sink {facts.sink}: the ledger, topic {facts.ledger}, has no record of it, though its tasks have written "
+            f"before: was the topic deleted? Nobody can say which batch was the last one: look what is written, and go on "
+            f"with another sinkId"
+        )
+    return "open"
 
 
 def _forward(facts: Facts) -> Effect:
@@ -230,8 +288,12 @@ def _forwarded(facts: Facts, failed: tuple[tuple[Attempt, str], ...]) -> str:
 
 
 def _not_forwarded(facts: Facts, record: Record | None) -> str:
-    _lost(facts, record)
-    return "claim"
+    return "claim" if _is_carried_out(facts, record) else "trace"
+
+
+def _forwarded_before(facts: Facts, fates: Mapping[str, Fate]) -> str:
+    _check_fates(facts, fates)
+    return "open"
 
 
 def _open(facts: Facts) -> Effect:
@@ -251,7 +313,7 @@ def _opened(facts: Facts, error: SinkFailed | None) -> Any:
 def _granted(facts: Facts, answer: Any = None) -> Grant:
     before = facts.record or Record(State.OPEN, 0, -1, "", "", 0)
     run = before.run if before.state is not State.OPEN else ""  # else another run may have opened it in between
-    return Grant(facts.sink, facts.opening, before.batch, before.query, run, before.base)
+    return Grant(facts.sink, facts.opening, before.batch, before.query, run, before.base, facts.ledger)
 
 
 def _opened_list(facts: Facts, ids: tuple[str, ...]) -> Any:
@@ -261,8 +323,10 @@ def _opened_list(facts: Facts, ids: tuple[str, ...]) -> Any:
 OPENING: dict[str, Step] = {
     "claim": Step(_claim, _claimed),
     "read": Step(lambda facts: Read(), _opened_read),
+    "look for tasks": Step(lambda facts: List(all=True), _is_new),
     "forward": Step(_forward, _forwarded),
     "look again": Step(lambda facts: Read(), _not_forwarded),
+    "trace": Step(_trace, _forwarded_before),
     "open": Step(_open, _opened),
     "list": Step(_list, _opened_list),
     "fence": Step(_fence, _granted),
@@ -276,7 +340,7 @@ def _current(facts: Facts, record: Record | None) -> Record:
     """The record, if no other driver has opened the sink. Raises Overtaken, SinkFailed."""
     facts.record = record
     if record is None:
-        raise SinkFailed(f"sink {facts.sink}: its record in the ledger is gone: do not delete the ledger's topic")
+        raise _gone(facts)
     if record.opening != facts.opening:
         raise Overtaken(
             f"sink {facts.sink}: another query or job has begun to write with this sinkId, so batch {facts.batch} is not "
@@ -294,6 +358,23 @@ def check_query(sink: str, decided: int, owner: str, query: str) -> None:
         )
 
 
+def check_batch(sink: str, decided: int, batch: int, follows: bool = False) -> None:
+    """Check that a batch is the one that was decided last, or a later one. `follows`: or the next one. Raises WentBack,
+    LedgerLost."""
+    if batch < decided:
+        raise WentBack(
+            f"sink {sink}: batch {batch} comes behind batch {decided}, which is written: is this an older checkpoint? Its "
+            f"rows may be others than those that were written under its number, so nothing is; go on with another sinkId if "
+            f"they are to be written"
+        )
+    if follows and batch > decided + 1:
+        last = f"its last one is {decided}" if decided >= 0 else "there is none"
+        raise LedgerLost(
+            f"sink {sink}: batch {batch} follows no batch in the ledger, where {last}: if the query has written the earlier "
+            f"ones elsewhere, go on with firstBatch={batch}; if the ledger was lost, batch {batch} may be written already"
+        )
+
+
 def _query(id: str) -> str:
     return f"query {id}" if id else "jobs without a query"
 
@@ -301,13 +382,14 @@ def _query(id: str) -> str:
 def _decided_read(facts: Facts, record: Record | None) -> str:
     now = _current(facts, record)
     check_query(facts.sink, now.batch, now.query, facts.query)
+    check_batch(facts.sink, now.batch, facts.batch, facts.follows)
     if now.batch < facts.batch:
         return "inspect" if facts.attempts else "decide"
-    if now.batch == facts.batch and now.state is State.DECIDED and now.attempts == facts.attempts:
+    if now.state is State.DECIDED and now.attempts == facts.attempts:
         return "commit"  # the record was written, though the answer was lost
-    if not facts.attempts or (now.batch == facts.batch and now.state is State.DONE):
+    if not facts.attempts or now.state is State.DONE:
         return DECIDED  # a batch that was written before, and not by these tasks
-    raise SinkFailed(f"sink {facts.sink}: batch {facts.batch} is not newer than {now.batch}, which is decided")
+    raise SinkFailed(f"sink {facts.sink}: batch {facts.batch} is decided already, with other tasks")
 
 
 def _inspected(facts: Facts, seen: Mapping[str, Seen]) -> str:
@@ -347,8 +429,12 @@ def _committed(facts: Facts, failed: tuple[tuple[Attempt, str], ...]) -> str:
 
 
 def _not_committed(facts: Facts, record: Record | None) -> str:
-    _lost(facts, record)
-    return DECIDED
+    return DECIDED if _is_carried_out(facts, record) else "trace"
+
+
+def _committed_before(facts: Facts, fates: Mapping[str, Fate]) -> str:
+    _check_fates(facts, fates)
+    return "list"
 
 
 def _swept(facts: Facts, ids: tuple[str, ...]) -> str:
@@ -363,6 +449,7 @@ def _done(facts: Facts) -> Effect:
 ENDING: dict[str, Step] = {
     "commit": Step(_commit, _committed),
     "look again": Step(lambda facts: Read(), _not_committed),
+    "trace": Step(_trace, _committed_before),
     "list": Step(_list, _swept, DECIDED),  # the batch is committed, and the next opening sweeps, as nothing says DONE
     "fence": Step(_fence, lambda facts, answer: "done", DECIDED),
     "done": Step(_done, lambda facts, error: DECIDED),  # else whoever comes next does it again, which changes nothing
@@ -372,7 +459,7 @@ ENDING: dict[str, Step] = {
 DECIDING: dict[str, Step] = {
     "claim": Step(_claim, _claimed),
     "read": Step(lambda facts: Read(), _decided_read),
-    "inspect": Step(lambda facts: Inspect(facts.attempts), _inspected),
+    "inspect": Step(lambda facts: Inspect(facts.attempts, facts.ahead_ms), _inspected),
     "decide": Step(lambda facts: Write(_decided(facts)), _decision),
     **ENDING,
 }

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from actors.client.errors import ClientError
 
+LEDGER = "rayft-sinks"
+"""The ledger's topic, unless the options say otherwise."""
+
 
 class Attempt(NamedTuple):
     """A task attempt that has written everything and left its transaction open."""
@@ -16,8 +19,8 @@ class Attempt(NamedTuple):
     """The transactional id of its own."""
     producer_id: int
     epoch: int
-    counts: tuple[tuple[str, int, int], ...]
-    """(topic, partition, how many rows)."""
+    counts: tuple[tuple[str, int, int, int], ...]
+    """(topic, partition, how many rows, the offset of the last one or -1 if it is not known)."""
 
 
 class State(StrEnum):
@@ -59,6 +62,14 @@ class Grant(NamedTuple):
     query: str
     run: str
     base: int
+    ledger: str = LEDGER
+    cluster: str = ""
+    """The cluster's id."""
+    claim: tuple[int, int] | None = None
+    """The producer id and epoch of the driver's own transactional id. They change before the batch is decided. None: they
+    are not known."""
+    ahead_ms: int = 0
+    """How far the brokers' clock is ahead of the driver's, ms."""
 
     def base_of(self, run: str) -> int:
         """The opening with which the transactional ids of a run begin. A run keeps the first one, so that ids are few."""
@@ -75,6 +86,15 @@ class Seen(NamedTuple):
     """How long the transaction may stay open; None: there is no limit."""
     limit_ms: int = 0
     """The transaction.timeout.ms that it has."""
+
+
+class Fate(StrEnum):
+    """What became of a transaction, as far as its topics show it."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+    """The topics do not show it: the records are gone."""
 
 
 # ---- what a driver asks of a cluster
@@ -98,6 +118,8 @@ class Inspect(NamedTuple):
     """Ask what is open: `Seen` by transactional id."""
 
     attempts: tuple[Attempt, ...]
+    ahead_ms: int = 0
+    """How far the brokers' clock is ahead of the driver's, ms."""
 
 
 class Commit(NamedTuple):
@@ -106,8 +128,17 @@ class Commit(NamedTuple):
     attempts: tuple[Attempt, ...]
 
 
+class Trace(NamedTuple):
+    """Look what became of transactions that could not be committed: `Fate` by transactional id."""
+
+    attempts: tuple[Attempt, ...]
+
+
 class List(NamedTuple):
-    """The transactional ids of the sink's tasks with a transaction that is open."""
+    """The transactional ids of the sink's tasks."""
+
+    all: bool = False
+    """Whether those are wanted too that have no open transaction."""
 
 
 class Fence(NamedTuple):
@@ -116,7 +147,7 @@ class Fence(NamedTuple):
     ids: tuple[str, ...]
 
 
-Effect = Claim | Read | Write | Inspect | Commit | List | Fence
+Effect = Claim | Read | Write | Inspect | Commit | Trace | List | Fence
 
 
 # ---- errors
@@ -139,26 +170,12 @@ class NotOpen(SinkFailed):
 
 
 class RowsLost(SinkFailed):
-    """A transaction ended after the batch was decided: its rows are in no topic."""
+    """A transaction ended after the batch was decided: its rows are in no topic, or nobody can say whether they are."""
 
 
-# ---- names
-
-FAMILY = "rayft-sink"
-
-
-def driver_id(sink: str) -> str:
-    """The transactional id of a sink's driver."""
-    return f"{FAMILY}/{sink}"
+class LedgerLost(SinkFailed):
+    """The ledger lacks what the sink has written to it."""
 
 
-def task_id(sink: str, base: int, worker: str, slot: int) -> str:
-    """The transactional id of a task attempt: the `slot`-th one of a process that writes for an opening."""
-    return f"{FAMILY}/{sink}/{base}/{worker}/{slot}"
-
-
-def base_of(id: str, sink: str) -> int | None:
-    """The opening with which a transactional id of the sink's tasks begins; None: it is none of them."""
-    head, _, rest = id.partition(f"{FAMILY}/{sink}/")
-    number = rest.partition("/")[0]
-    return int(number) if not head and number.isascii() and number.isdigit() and len(number) < 19 else None
+class WentBack(SinkFailed):
+    """A batch is in front of the last one that was decided."""

@@ -14,13 +14,14 @@ from actors.client.errors import ClientError
 from actors.client.operations import transactions
 from actors.pipeline.sink import attempts, driver, steps
 from actors.pipeline.sink.driver import EFFECTS, Driver
+from actors.pipeline.sink.fates import fates
 from actors.pipeline.sink.options import Target, target
-from actors.pipeline.sink.values import Attempt, Grant, Overtaken, RowsLost, SinkFailed
+from actors.pipeline.sink.values import Attempt, Fate, Grant, Inspect, LedgerLost, Overtaken, RowsLost, SinkFailed
 from tests.integration.pipeline.conftest import Topics, settled
 
 pytestmark = [pytest.mark.timeout(600)]
 ROWS = [f"row {n}" for n in range(40)]
-EFFECTS_OF_A_BATCH = 12
+EFFECTS_OF_A_BATCH = 13
 """Opening a sink for the first time, and deciding a batch in which there is a loser."""
 
 
@@ -45,7 +46,7 @@ class Sink:
 
     def open(self, **options: Any) -> Grant:
         with self.driver() as one:
-            grant: Grant = one.run(steps.opening(self.id, **options))
+            grant: Grant = one.run(steps.opening(self.id, ledger=self.ledger, **options))
             return grant
 
     def write(self, grant: Grant, rows: list[str], run: str = "run", **options: str) -> Attempt:
@@ -77,7 +78,7 @@ class Sink:
     def open_transactions(self) -> set[str]:
         with self.driver() as one:
             told: set[str] = one.kafka.run(transactions.listed())
-        return {id for id in told if f"/{self.id}/" in id}
+        return {id for id in told if f"/{self.id}@{self.ledger}/" in id}
 
 
 def table(rows: list[str]) -> pa.RecordBatch:
@@ -113,7 +114,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], list
 
 
 @pytest.mark.parametrize(
-    "steps_", [(8, 9), pytest.param(range(1, EFFECTS_OF_A_BATCH + 1), marks=pytest.mark.slow)], ids=["some", "all"]
+    "steps_", [(9, 10), pytest.param(range(1, EFFECTS_OF_A_BATCH + 1), marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_a_driver_that_ends_at_any_step_is_followed_by_one_that_cuts_the_batch_otherwise(
     topics: Topics, name: str, ends: Callable[[int, bool], list[str]], monkeypatch: pytest.MonkeyPatch, steps_: Any
@@ -230,6 +231,84 @@ def test_several_topics_keys_headers_and_times(sink: Sink, topics: Topics, name:
     assert read[b"k"]["headers"] == [{"key": "h", "value": b"1"}, {"key": "h", "value": b"2"}]
 
 
+def test_what_became_of_a_transaction_is_shown_by_its_topics(sink: Sink, topics: Topics, name: str) -> None:
+    grant = sink.open()
+    own = sink.target()
+    committed, aborted, deleted = (
+        attempts.write(own._replace(topic=topics.make(f"{name}-{word}", 2)), [table(ROWS)], grant)
+        for word in ("committed", "aborted", "deleted")
+    )
+    later = attempts.write(own._replace(topic=f"{name}-committed"), [table(ROWS)], grant)
+    assert committed is not None and aborted is not None and deleted is not None and later is not None
+    with sink.driver() as one:
+        told = one.kafka.run(
+            transactions.committed([(own.id, own.producer_id, own.epoch) for own in (committed, deleted)])
+        )
+        assert not any(told.values())
+        one.kafka.run(transactions.fenced([aborted.id, later.id]))
+        topics.delete(f"{name}-deleted")
+        topics.make(f"{name}-deleted", 2)
+        rayft.write(sink.servers, f"{name}-deleted", table(ROWS))
+        all_of_them = (committed, aborted, deleted, later)
+        found = one.kafka.run(fates(all_of_them, one.kafka.config), 120)
+        assert [found[own.id] for own in all_of_them] == [Fate.COMMITTED, Fate.ABORTED, Fate.UNKNOWN, Fate.ABORTED]
+        part = committed.counts[0]
+        swapped = committed._replace(counts=((f"{name}-aborted", *part[1:]),))
+        beyond = committed._replace(counts=((*part[:3], part[3] + 1000),))
+        unknown = committed._replace(counts=((*part[:3], -1),))
+        for other in (swapped, beyond, unknown, committed._replace(epoch=committed.epoch + 1)):
+            assert one.kafka.run(fates([other], one.kafka.config), 120) == {other.id: Fate.UNKNOWN}
+
+
+def test_sinks_of_two_ledgers_leave_each_other_alone(sink: Sink) -> None:
+    other = Sink.__new__(Sink)
+    other.topic, other.servers, other.id, other.ledger = sink.topic, sink.servers, sink.id, f"{sink.ledger}-b"
+    grant = sink.open()
+    attempt = sink.write(grant, ROWS)
+    for number in range(3):
+        other.batch(number, 1, "two", [f"other {number}"])
+    sink.decide(grant, 0, [attempt])
+    assert sink.rows() == Counter([*ROWS, "other 0", "other 1", "other 2"])
+
+
+def test_an_attempt_of_an_older_opening_harms_none_of_a_newer_one(sink: Sink) -> None:
+    """Both in one process, whose ids are counted anew with each opening."""
+    old = sink.open()
+    sink.decide(old, 0, [sink.write(old, ["first"])])
+    old, new = sink.open(), sink.open()
+    assert old.base_of("run") == 1
+    attempt = sink.write(new._replace(run="run", base=1), ROWS)
+    with pytest.raises(SinkFailed, match=f"a task attempt of opening {old.opening} comes when"):
+        sink.write(old, ROWS)
+    sink.decide(new, 1, [attempt])
+    assert sink.rows() == Counter([*ROWS, "first"])
+
+
+def test_an_attempt_that_comes_behind_the_decision_leaves_nothing_open(sink: Sink) -> None:
+    grant = sink.open()
+    sink.decide(grant, 0, [sink.write(grant, ROWS)])
+    with pytest.raises(SinkFailed, match="this task attempt comes too late"):
+        sink.write(grant, ROWS)
+    assert not sink.open_transactions()
+    assert sink.rows() == Counter(ROWS)
+
+
+@pytest.mark.parametrize("minutes", [-30, 30], ids=["behind", "ahead"])
+def test_the_drivers_clock_may_be_wrong(sink: Sink, monkeypatch: pytest.MonkeyPatch, minutes: int) -> None:
+    """What is left of a transaction's time is told by the brokers' clock."""
+    right = driver.clock_ms
+    monkeypatch.setattr(driver, "clock_ms", lambda: right() + minutes * 60_000)
+    grant = sink.open()
+    attempt = sink.write(grant, ROWS)
+    seen = {}
+    inspect = EFFECTS[Inspect]
+    monkeypatch.setitem(EFFECTS, Inspect, lambda own, effect: seen.setdefault("told", inspect(own, effect)))
+    sink.decide(grant, 0, [attempt])
+    (left_ms,) = [one.left_ms for one in seen["told"].values()]
+    assert 900_000 - 300_000 < left_ms <= 901_000
+    assert sink.rows() == Counter(ROWS)
+
+
 # ---- bad input
 
 
@@ -238,7 +317,6 @@ def test_bad_rows_and_topics_are_one_error_each_and_leave_nothing(sink: Sink) ->
     for columns, topic, words in (
         ({"value": ["a"], "partition": [3]}, sink.topic, "column 'partition' says 3, and topic .* has 3 partitions"),
         ({"value": ["a"], "partition": [-1]}, sink.topic, "column 'partition' says -1"),
-        ({"value": ["a", "b"], "partition": pa.array([0, None], pa.int32())}, sink.topic, "'partition' is null"),
         ({"value": ["a", "b"], "topic": [sink.topic, None]}, None, "row 1: column 'topic' is null"),
         ({"value": ["a"]}, None, "neither a column 'topic' nor the option topic"),
         ({"key": ["a"]}, sink.topic, "there is no column 'value'"),
@@ -293,6 +371,17 @@ def test_a_topic_that_is_not_compacted_is_no_ledger(sink: Sink, topics: Topics) 
         sink.open()
 
 
+def test_a_ledger_that_was_deleted_is_no_new_one(sink: Sink, topics: Topics) -> None:
+    sink.batch(0, 1, "one")
+    topics.delete(sink.ledger)
+    for _ in range(2):
+        with pytest.raises(
+            LedgerLost, match=f"the ledger, topic {sink.ledger}, has no record of it, though its tasks have"
+        ):
+            sink.batch(0, 1, "two")
+    assert sink.rows() == Counter(ROWS)
+
+
 def test_a_record_is_found_behind_many_of_others(sink: Sink, topics: Topics) -> None:
     sink.batch(0, 1, "one")
     producer = Producer({"bootstrap.servers": sink.servers})
@@ -305,7 +394,7 @@ def test_a_record_is_found_behind_many_of_others(sink: Sink, topics: Topics) -> 
 def test_an_open_transaction_of_another_sink_is_waited_for(sink: Sink) -> None:
     """What lies behind it cannot be read yet, and would be taken for nothing."""
     with sink.driver() as one, Driver(sink.target().settings, "another", sink.ledger) as other:
-        one.run(steps.opening(sink.id))
+        one.run(steps.opening(sink.id, ledger=sink.ledger))
         other.kafka.run(other._producer.begin())
         record = driver.ledger.Record(steps.State.OPEN, 1, -1, "", "", 0)
         batch = driver.ledger.batch_of("another", record, 0)

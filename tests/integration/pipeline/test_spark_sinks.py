@@ -49,7 +49,8 @@ def test_a_job_writes_its_rows_once_and_a_batch_of_the_same_number_no_rows(
     write(frame(session, 90), options(topics, name, batchId="7"))
     assert sorted(rows(topics, name, "key").values()) == [1] * 90
     write(frame(session, 90, cut=5), options(topics, name, batchId="7"))
-    write(frame(session, 50, cut=5), options(topics, name, batchId="6"))
+    with pytest.raises(Exception, match="batch 6 comes behind batch 7, which is written"):
+        write(frame(session, 50, cut=5), options(topics, name, batchId="6"))
     assert sorted(rows(topics, name, "key").values()) == [1] * 90
     write(frame(session, 10), options(topics, name))
     write(frame(session, 10), options(topics, name, batchId="9"))
@@ -64,7 +65,7 @@ def test_columns_are_those_of_sparks_own_sink(session: Any, topics: Topics, name
     topics.make(name, 3)
     other = topics.make(f"{name}-b", 1)
     made = session.createDataFrame(
-        [(name, 2, "k", "v", [("h", bytearray(b"1")), ("h", None)], None), (other, 0, None, None, None, None)],
+        [(name, 2, "k", "v", [("h", bytearray(b"1")), ("h", None)], None), (other, None, None, None, None, None)],
         "topic string, partition int, key string, value string, headers array<struct<key:string,value:binary>>, "
         "timestamp timestamp",
     )
@@ -90,7 +91,6 @@ def test_bad_input_is_one_error_of_a_job_and_leaves_nothing(session: Any, topics
     for made, more, words in (
         (good, {"Topic": "there-is-none"}, "topic there-is-none does not exist"),
         (good.selectExpr("value", "3 partition"), {}, "column 'partition' says 3"),
-        (good.selectExpr("value", "cast(null as int) partition"), {}, "column 'partition' is null"),
         (good.selectExpr("key"), {}, "there is no column 'value'"),
         (good, {"kafka__transactional__id": "t"}, "kafka.transactional.id is not supported: it is made of sinkId"),
         (good, {"kafka__acks": "1"}, "kafka.acks=1 contradicts delivery=exactly-once"),
@@ -173,6 +173,34 @@ def test_a_sink_of_one_query_refuses_another_and_tells_it(
     produce(topics, job.source, 20, 30, 3)
     job.available()
     assert sorted(rows(topics, name).values()) == [1] * 30
+
+
+@pytest.mark.slow
+def test_a_query_whose_batches_are_not_in_the_ledger_says_where_it_begins(
+    session: Any, topics: Topics, name: str, tmp_path: Path
+) -> None:
+    job = Job(session, topics, name, tmp_path)
+    produce(topics, job.source, 0, 20, 3)
+    job.available()
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "older")
+    for first in (20, 40):
+        produce(topics, job.source, first, first + 20, 3)
+        job.available()
+    with pytest.raises(
+        StreamingQueryException, match="batch 1 comes behind batch 2, which is written: is this an older"
+    ):
+        job.available("older")
+    job.sink["sinkId"] = f"{name}-b"
+    produce(topics, job.source, 60, 80, 3)
+    with pytest.raises(
+        StreamingQueryException, match=r"batch 3 follows no batch in the ledger, .* go on with firstBatch=3"
+    ):
+        job.available()
+    job.sink["firstBatch"] = "3"
+    job.available()
+    produce(topics, job.source, 80, 100, 3)
+    job.available()
+    assert sorted(rows(topics, name).values()) == [1] * 100
 
 
 @pytest.mark.slow

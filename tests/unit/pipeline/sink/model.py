@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.pipeline.sink import steps, values
-from actors.pipeline.sink.values import Attempt, Grant, Record, Seen, SinkFailed
+from actors.pipeline.sink import names, steps, values
+from actors.pipeline.sink.values import Attempt, Fate, Grant, LedgerLost, Record, RowsLost, Seen, SinkFailed, WentBack
 
 SINK = "orders"
 TOPIC = "out"
@@ -32,6 +32,8 @@ class Transaction:
     last: tuple[int, str] = (-1, "")
     """The epoch and the end of the last transaction."""
     writer: Any = None
+    is_forgotten: bool = False
+    """Whether its coordinator has dropped the id."""
 
 
 @dataclass
@@ -52,12 +54,29 @@ class Brokers:
     """Whether a batch was decided with a transaction that had ended when it was looked at last, or was never looked at."""
     fences: bool = True
     """Whether a claim keeps earlier ones from writing; False is a planted mistake."""
+    fates: dict[tuple[str, int], Fate] = field(default_factory=dict)
+    """(id, epoch) -> how the transaction ended, as its topics show it."""
+    remembers: bool = True
+    """Whether topics show what became of transactions; False is a planted mistake."""
 
     def begin(self, id: str, writer: Any) -> int:
         """InitProducerId: what is open is aborted."""
         one = self.ids.setdefault(id, Transaction())
-        one.epoch, one.rows, one.writer = one.epoch + 1, None, writer
+        self.abort(id)
+        one.writer, one.is_forgotten = writer, False
         return one.epoch
+
+    def abort(self, id: str) -> None:
+        """Raise the epoch, and abort what is open."""
+        one = self.ids[id]
+        if one.rows is not None:
+            self.fates[id, one.epoch] = Fate.ABORTED
+        one.epoch, one.rows = one.epoch + 1, None
+
+    def forget(self) -> None:
+        """Drop the ids whose transactions and tasks are over, as coordinators do after some days."""
+        for one in self.ids.values():
+            one.is_forgotten = one.is_forgotten or (one.rows is None and one.writer is not None and one.writer.over)
 
     def write(self, id: str, epoch: int, row: str) -> None:
         """Add a row to the open transaction."""
@@ -69,6 +88,8 @@ class Brokers:
     def end(self, id: str, epoch: int) -> str:
         """EndTxn with a commit: why it could not be done; empty: it is."""
         one = self.ids[id]
+        if one.is_forgotten:
+            return "INVALID_PRODUCER_ID_MAPPING"
         if one.epoch != epoch:
             return "PRODUCER_FENCED"
         if one.rows is None:
@@ -78,6 +99,7 @@ class Brokers:
             if self.visible[row] > 1:
                 raise Wrong(f"row {row} is there twice")
         one.rows, one.last = None, (epoch, "commit")
+        self.fates[id, epoch] = Fate.COMMITTED
         return ""
 
     def time_out(self) -> None:
@@ -86,7 +108,7 @@ class Brokers:
         if found:
             id, one = self.chance.choice(found)
             self.timed_out[id, one.epoch] = self.effects
-            one.epoch, one.rows = one.epoch + 1, None
+            self.abort(id)
 
     # ---- what a driver asks
 
@@ -117,12 +139,18 @@ class Brokers:
         if isinstance(effect, values.Commit):
             told = [(one, self.end(one.id, one.epoch)) for one in effect.attempts]
             return tuple((one, why) for one, why in told if why)
+        if isinstance(effect, values.Trace):
+            shown = self.fates if self.remembers else {}
+            return {one.id: shown.get((one.id, one.epoch), Fate.ABORTED) for one in effect.attempts}
         if isinstance(effect, values.List):
-            prefix = f"{values.FAMILY}/{SINK}/"
-            return tuple(id for id, one in self.ids.items() if id.startswith(prefix) and one.rows is not None)
+            prefix = f"{names.FAMILY}/{SINK}/"
+            return tuple(
+                id for id, one in self.ids.items()
+                if id.startswith(prefix) and not one.is_forgotten and (effect.all or one.rows is not None)
+            )  # fmt: skip
         assert isinstance(effect, values.Fence)
         for id in effect.ids:
-            self.ids[id].epoch, self.ids[id].rows = self.ids[id].epoch + 1, None
+            self.abort(id)
         return None
 
     def _record(self, record: Record) -> None:
@@ -147,12 +175,13 @@ class Task:
     brokers: Brokers
     grant: Grant
     run: str
-    worker: str
-    slot: int
+    ids: Any
     partition: int
     rows: list[str]
     batch: int
     dedup: Any
+    looks: bool = True
+    """Whether it looks in the end if it comes too late; False is a planted mistake."""
     over: bool = False
     message: Message | None = None
     ended_at: int = -1
@@ -162,14 +191,20 @@ class Task:
         if not self.dedup(self):
             self.message = Message(None)
             return
-        id = values.task_id(SINK, self.grant.base_of(self.run), self.worker, self.slot)
+        id = self.ids.take(self.grant, self.run)
         yield
         epoch = self.brokers.begin(id, self)
         for row in self.rows:
             yield
             self.brokers.write(id, epoch, row)
         yield
-        counts = ((TOPIC, self.partition, len(self.rows)),)
+        if self.looks and self.rows and self.grant.claim != (0, self.brokers.claimed):
+            now = self.brokers.ledger
+            if now is None or now.opening != self.grant.opening or now.batch >= self.batch:
+                if self.brokers.ids[id].epoch == epoch:
+                    self.brokers.abort(id)
+                raise SinkFailed("this task attempt comes too late")
+        counts = ((TOPIC, self.partition, len(self.rows), 0),)
         self.message = Message(Attempt(id, 0, epoch, counts) if self.rows else None)
 
 
@@ -180,28 +215,25 @@ def writes(task: Task) -> bool:
 
 @dataclass
 class Worker:
-    """A process that writes for tasks, one after the other. Its transactional ids begin anew with each opening."""
+    """A process that writes for tasks, one after the other."""
 
-    name: str
-    opening: int = 0
-    slots: int = 0
+    ids: Any
     task: Task | None = None
-
-    def slot(self, opening: int) -> int:
-        """The number of the next id."""
-        if opening != self.opening:
-            self.opening, self.slots = opening, 0
-        self.slots += 1
-        return self.slots - 1
 
 
 class World:
     """A query with its drivers, one after the other, and sometimes beside each other."""
 
-    def __init__(self, seed: int, crashes: float = 0.02, timeouts: float = 0.0, tables: dict[str, Any] | None = None):
+    def __init__(
+        self, seed: int, crashes: float = 0.02, timeouts: float = 0.0, late: float = 0.0, forgets: float = 0.0,
+        losses: float = 0.0, backwards: float = 0.0, tables: dict[str, Any] | None = None,
+    ):  # fmt: skip
+        """How often something happens at a step: `late`: an attempt of an older opening begins; `forgets`: coordinators drop
+        ids; `losses`: the ledger is deleted. `backwards`: how often a query begins with an older checkpoint."""
         self.chance = random.Random(seed)
         self.brokers = Brokers(self.chance)
         self.crashes, self.timeouts = crashes, timeouts
+        self.late, self.forgets, self.losses, self.backwards = late, forgets, losses, backwards
         self.tables = {
             "opening": steps.OPENING, "deciding": steps.DECIDING, "giving_up": steps.GIVING_UP
         } | (tables or {})  # fmt: skip
@@ -216,12 +248,26 @@ class World:
         self.works: list[steps.Work] = []
         self.workers: dict[str, list[Worker]] = {}
         """The processes of a run."""
+        self.ids: Any = names.Ids
+        """The transactional ids of a process."""
+        self.given: list[tuple[Grant, str, int, int, list[str]]] = []
+        """The tasks that were given to workers."""
+        self.looks = True
+        self.ends_all = True
+        """Whether all tasks that came to their end have ended their transactions when the query is over."""
         self.dedup: Any = writes
         self.slow: set[Any] = set()
         """Drivers that hardly come to anything while others do."""
+        self.turning: Any = None
+        """Whose turn it is."""
+        self.slows = 0.02
+        """How often, at a step, such a driver becomes slow."""
         self.beside = 0.3
         """How often a driver begins while another one still runs."""
-        self.lost: values.RowsLost | None = None
+        self.lost: RowsLost | None = None
+        self.refused: SinkFailed | None = None
+        """The error with which the query cannot go on: it lacks its ledger, or has an older checkpoint."""
+        self.has_gone_back = False
         self.overtaken = 0
 
     # ---- agents
@@ -231,17 +277,18 @@ class World:
         claim: list[int] = []
         for batch in range(self.committed + 1, len(self.rows)):
             grant = yield from self.work(steps.opening(SINK, steps=self.tables["opening"]), claim)
+            grant = grant._replace(claim=(0, claim[0]))
             tasks = self.tasks(grant, run, batch)
             messages = yield from self.awaited(tasks, grant, run, batch)
             if messages is None:
                 yield from self.work(steps.giving_up(grant, batch, "q", self.tables["giving_up"]), claim)
                 raise SinkFailed("the batch has failed")
             attempts = tuple(one.attempt for one in messages if one.attempt is not None)
-            work = steps.deciding(grant, batch, attempts, "q", run, steps=self.tables["deciding"])
+            work = steps.deciding(grant, batch, attempts, "q", run, follows=True, steps=self.tables["deciding"])
             try:
                 result = yield from self.work(work, claim)
             except SinkFailed as error:
-                if isinstance(error, values.RowsLost):
+                if isinstance(error, RowsLost | LedgerLost | WentBack):
                     raise
                 yield from self.work(steps.giving_up(grant, batch, "q", self.tables["giving_up"]), claim)
                 raise
@@ -276,14 +323,14 @@ class World:
 
     def attempt(self, grant: Grant, run: str, batch: int, number: int, rows: list[str]) -> Task:
         """Begin an attempt. Some workers write several of a batch."""
+        self.given.append((grant, run, batch, number, rows))
         own = self.workers.setdefault(run, [])
         idle = [one for one in own if one.task is None or one.task.over]
         if not idle or self.chance.random() < 0.1:
-            own.append(Worker(f"{run}.{len(own)}"))
+            own.append(Worker(self.ids(f"{run}.{len(own)}")))
             idle = own[-1:]
         worker = self.chance.choice(idle)
-        slot = worker.slot(grant.opening)
-        task = worker.task = Task(self.brokers, grant, run, worker.name, slot, number, rows, batch, self.dedup)
+        task = worker.task = Task(self.brokers, grant, run, worker.ids, number, rows, batch, self.dedup, self.looks)
         self.agents.append((task, task.steps()))
         return task
 
@@ -329,6 +376,7 @@ class World:
         """Let one agent take a step. Returns the error with which it ended."""
         agent, going = self.agents[index]
         self.now += 1
+        self.turning = agent
         error: SinkFailed | None = None
         try:
             next(going)
@@ -349,17 +397,19 @@ class World:
     def go(self) -> None:
         """Run the query to its end, whatever crashes. Raises Wrong."""
         runs = 0
-        while self.committed < len(self.rows) - 1 and self.lost is None:
+        while self.committed < len(self.rows) - 1 and self.lost is None and self.refused is None:
             runs += 1
             if runs > 40:
                 raise Wrong("the query does not come to its end")
             if runs > 12:
-                self.crashes = self.timeouts = 0.0
+                self.crashes = self.timeouts = self.late = self.forgets = self.losses = self.backwards = 0.0
+            if self.backwards and self.committed > 0 and self.chance.random() < self.backwards:
+                self.go_back()
             name = f"run{runs}"
             self.agents.append((name, self.driver(name)))
             beside = runs <= 12 and self.chance.random() < self.beside
             for _ in range(self.chance.randint(1, 60) if beside else 4000):
-                if beside and self.chance.random() < 0.02:
+                if beside and self.chance.random() < self.slows:
                     self.slow.add(name)
                 if not any(agent == name for agent, _ in self.agents):
                     break
@@ -370,23 +420,46 @@ class World:
             self.step()
         self.check()
 
+    def go_back(self) -> None:
+        """Begin with a checkpoint that is older by two batches or more, from which they are planned in another way."""
+        self.has_gone_back = True
+        for agent, _ in list(self.agents):
+            self.end(agent)
+        self.committed = self.chance.randrange(-1, self.committed - 1)
+        left = [row for rows in self.rows[self.committed + 1 :] for row in rows]
+        cut = self.chance.randint(1, 3)
+        self.rows[self.committed + 1 :] = [left[len(left) * n // cut : len(left) * (n + 1) // cut] for n in range(cut)]
+
     def step(self) -> None:
         """One step of anybody."""
-        if self.chance.random() < self.timeouts:
+        if self.timeouts and self.chance.random() < self.timeouts:
             self.brokers.time_out()
+        if self.forgets and self.chance.random() < self.forgets:
+            self.brokers.forget()
+        if self.losses and self.chance.random() < self.losses:
+            self.brokers.ledger = None
+        if self.late and self.given and self.chance.random() < self.late:
+            self.attempt(*self.chance.choice(self.given[-8:]))
         index = self.chance.randrange(len(self.agents))
         if self.agents[index][0] in self.slow and len(self.agents) > 1 and self.chance.random() < 0.97:
             return
         error = self.turn(index)
-        if isinstance(error, values.RowsLost):
+        if isinstance(error, RowsLost):
             self.lost = error
+        if isinstance(error, LedgerLost) or (isinstance(error, WentBack) and self.has_gone_back):
+            self.refused = error  # else it is a driver beside one that was faster
         self.overtaken += isinstance(error, values.Overtaken)
 
     def check(self) -> None:
         """Check what readers see in the end."""
         for batch, rows in enumerate(self.rows[: self.committed + 1]):
             missing = [row for row in rows if not self.brokers.visible[row]]
-            if missing and self.lost is None:
+            if missing and self.lost is None and self.refused is None:
                 raise Wrong(f"rows {missing} of batch {batch} are missing")
         if self.lost is not None and (not self.brokers.timed_out or self.brokers.decided_too_late):
             raise Wrong(f"rows were lost, and no transaction was timed out behind a decision: {self.lost}")
+        ledger = self.brokers.ledger
+        if ledger is not None and ledger.state is values.State.DONE and self.refused is None and self.ends_all:
+            for id, one in self.brokers.ids.items():
+                if one.rows is not None and one.writer is not None and one.writer.message is not None:
+                    raise Wrong(f"transaction {id} of a task that came to its end is left open")

@@ -1,16 +1,21 @@
-"""The form of a sink's record in the ledger, and what is refused; which transactional ids a process takes."""
+"""The form of a sink's record in the ledger, and what is refused."""
 
 import json
 from typing import Any, NamedTuple
 
 import pytest
 
+from actors.client.errors import ClientError
+from actors.client.operations.configs import Config
 from actors.client.operations.fetching import Fetched
-from actors.pipeline.sink import attempts, ledger
-from actors.pipeline.sink.values import Attempt, Grant, Record, SinkFailed, State, base_of, task_id
+from actors.pipeline.sink import ledger
+from actors.pipeline.sink.names import task_id
+from actors.pipeline.sink.values import Attempt, Record, SinkFailed, State
+from actors.wire.errors import ErrorCode
 
 RECORD = Record(
-    State.DECIDED, 7, 41, "q", "r", 3, (Attempt(task_id("s", 3, "w", 0), 1007, 4, (("out", 0, 120), ("out", 1, 118))),)
+    State.DECIDED, 7, 41, "q", "r", 3,
+    (Attempt(task_id("s", 3, "w", 0), 1007, 4, (("out", 0, 120, 5119), ("out", 1, 118, -1))),)
 )  # fmt: skip
 
 
@@ -18,7 +23,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
     value = ledger.value_of(RECORD)
     assert json.loads(value) == {
         "layout": 1, "state": "decided", "opening": 7, "batch": 41, "query": "q", "run": "r", "base": 3,
-        "attempts": [["rayft-sink/s/3/w/0", 1007, 4, [["out", 0, 120], ["out", 1, 118]]]],
+        "attempts": [["rayft-sink/s/3/w/0", 1007, 4, [["out", 0, 120, 5119], ["out", 1, 118, -1]]]],
     }  # fmt: skip
     assert ledger.record_of("s", value) == RECORD
     assert ledger.record_of("s", ledger.value_of(RECORD._replace(attempts=()))).attempts == ()
@@ -36,8 +41,8 @@ def test_a_record_of_another_layout_is_refused(layout: int) -> None:
     [
         {"layout": "1"}, {"layout": None}, {"state": "half"}, {"opening": "7"}, {"opening": True}, {"batch": 1.0},
         {"query": None}, {"run": 1}, {"base": None}, {"attempts": None}, {"attempts": [["a", 1]]},
-        {"attempts": [["a", 1, 2, [["out", 0]]]]}, {"attempts": [["a", "1", 2, []]]}, {"attempts": [[1, 1, 2, []]]},
-        {"attempts": [["a", 1, 2, [["out", "0", 1]]]]},
+        {"attempts": [["a", 1, 2, [["out", 0, 1]]]]}, {"attempts": [["a", "1", 2, []]]}, {"attempts": [[1, 1, 2, []]]},
+        {"attempts": [["a", 1, 2, [["out", "0", 1, 2]]]]}, {"attempts": [["a", 1, 2, [["out", 0, 1, "2"]]]]},
     ],
 )  # fmt: skip
 def test_what_is_no_record_is_refused(change: dict[str, object]) -> None:
@@ -57,33 +62,6 @@ def test_a_batch_of_too_many_tasks_is_refused_before_it_is_decided() -> None:
     many = RECORD._replace(attempts=(one,) * (ledger.RECORD_BYTES_MAX // 60))
     with pytest.raises(SinkFailed, match="are too many for one batch of a sink: repartition it into fewer"):
         ledger.value_of(many)
-
-
-def test_ids_are_counted_anew_with_each_opening_of_a_sink() -> None:
-    names = attempts._Names()
-    first = Grant("s", 7, 40, "q", "r", 3)
-    taken = [names.take(first, "r"), names.take(first, "r"), names.take(first._replace(sink="t"), "r")]
-    assert taken == [
-        task_id("s", 3, names.worker, 0),
-        task_id("s", 3, names.worker, 1),
-        task_id("t", 3, names.worker, 0),
-    ]
-    assert names.take(first._replace(opening=8), "r") == taken[0]
-    assert names.take(first._replace(opening=8), "other") == task_id("s", 8, names.worker, 1)
-    other = attempts._Names()
-    assert other.take(first, "r") != taken[0], "processes have names of their own"
-
-
-@pytest.mark.parametrize(
-    ("id", "base"),
-    [
-        (task_id("s", 12, "w", 0), 12), ("rayft-sink/s", None), ("rayft-sink/st/1/w/0", None),
-        ("x-rayft-sink/s/1/w/0", None),
-        ("rayft-sink/s/w/0", None), ("rayft-sink/s//w/0", None), (f"rayft-sink/s/{'9' * 40}/w/0", None), ("", None),
-    ],
-)  # fmt: skip
-def test_ids_of_others_are_none_of_a_sinks(id: str, base: int | None) -> None:
-    assert base_of(id, "s") == base
 
 
 def test_a_record_that_was_deleted_is_no_new_sink_and_brings_back_no_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +94,37 @@ def test_a_record_that_was_deleted_is_no_new_sink_and_brings_back_no_older_one(m
     assert ended.value.value is not None, "the search would go on to older ones"
     with pytest.raises(SinkFailed, match="cannot be read"):
         ledger.record_of("s", ended.value.value)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("compact", None),
+        ("compact,delete", "has cleanup.policy=compact,delete, so a ledger's records would be deleted"),
+        ("delete", "has cleanup.policy=delete"),
+        (None, "has cleanup.policy=None"),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "its cleanup.policy may not be looked at: allow DescribeConfigs on it"),
+        (
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            "its cleanup.policy may not be looked at: allow DescribeConfigs on it",
+        ),
+    ],
+)
+def test_a_ledger_has_to_be_seen_to_be_compacted(
+    monkeypatch: pytest.MonkeyPatch, told: str | int | None, words: str | None
+) -> None:
+    def described(resources: Any, names: Any) -> Any:
+        yield from ()
+        one = (
+            {"cleanup.policy": Config("cleanup.policy", told, "topic", False, False, ())}
+            if isinstance(told, str)
+            else {}
+        )
+        return {resources[0]: ClientError("denied", told) if isinstance(told, int) else one}
+
+    monkeypatch.setattr(ledger.configs, "describe", described)
+    metadata: Any = type("Known", (), {"topics": {"ledger": None}, "refused": {}, "brokers": {}})
+    looking = ledger.found("ledger")
+    next(looking)
+    with pytest.raises(StopIteration) if words is None else pytest.raises(SinkFailed, match=words):
+        looking.send(metadata)

@@ -21,11 +21,12 @@ def test_a_sink_writes_each_row_once_with_transactions_as_long_as_brokers_allow(
 def test_names_are_taken_in_any_case_and_settings_count_before_defaults() -> None:
     found = target({
         "KAFKA.bootstrap.servers": "a:1", "SINKID": "s", "topic": "Out", "batchid": "7", "acceptlostbatch": "6",
-        "includeheaders": "FALSE", "includeTimestamp": "true", "ledger": "l", "kafka.transaction.timeout.ms": "5000",
+        "includeheaders": "FALSE", "includeTimestamp": "true", "ledger": "l", "firstBatch": "5",
+        "kafka.transaction.timeout.ms": "5000",
         "kafka.compression.type": "zstd", "checkpointLocation": "/c",
     })  # fmt: skip
     assert (found.topic, found.sink, found.batch, found.accepted, found.ledger) == ("Out", "s", 7, 6, "l")
-    assert (found.headers, found.timestamp) == (False, True)
+    assert (found.headers, found.timestamp, found.first) == (False, True, 5)
     assert (found.settings["transaction.timeout.ms"], found.settings["compression.type"]) == ("5000", "zstd")
 
 

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from actors.pipeline.sink import steps
+from actors.pipeline.sink.names import base_of, task_id
 from actors.pipeline.sink.values import (
     Attempt,
     Claim,
     Commit,
+    Fate,
     Fence,
     Grant,
     Inspect,
+    LedgerLost,
     List,
     NotOpen,
     OtherQuery,
@@ -24,9 +27,9 @@ from actors.pipeline.sink.values import (
     Seen,
     SinkFailed,
     State,
+    Trace,
+    WentBack,
     Write,
-    base_of,
-    task_id,
 )
 from tests.unit.pipeline.sink.model import SINK, Brokers
 
@@ -80,7 +83,7 @@ class Driver:
                 for row in rows:
                     self.brokers.write(id, epoch, row)
                 if chosen and rows:
-                    attempts.append(Attempt(id, 0, epoch, (("out", number, len(rows)),)))
+                    attempts.append(Attempt(id, 0, epoch, (("out", number, len(rows), 7),)))
         return self.go(steps.deciding(grant, batch, tuple(attempts), "q", self.run))
 
 
@@ -106,7 +109,7 @@ EFFECTS = effects_of_a_batch()
 
 def test_a_batch_takes_these_steps() -> None:
     assert EFFECTS == [
-        "Claim", "Read", "Write", "List",
+        "Claim", "Read", "List", "Write", "List",
         "Claim", "Read", "Inspect", "Write", "Commit", "Commit", "Commit", "List", "Fence", "Write",
     ]  # fmt: skip
 
@@ -129,7 +132,7 @@ def test_a_driver_that_crashes_anywhere_is_followed_by_one_that_cuts_the_batch_o
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
-@pytest.mark.parametrize("crash", range(5, len(EFFECTS) + 1))
+@pytest.mark.parametrize("crash", range(6, len(EFFECTS) + 1))
 def test_a_batch_that_fails_behind_its_beginning_is_given_up_or_carried_out(crash: int, behind: bool) -> None:
     """Spark calls abort when commit has raised, whatever was decided."""
     model = brokers()
@@ -167,9 +170,11 @@ def test_a_driver_that_was_overtaken_decides_nothing_and_harms_nobody() -> None:
     for id in ids.values():
         model.write(id, model.begin(id, None), id)
     with pytest.raises(Overtaken, match="sink orders: another query or job has begun to write with this sinkId"):
-        one.go(steps.deciding(old, 0, (Attempt(ids["one"], 0, 1, (("out", 0, 1),)),), "q", "one"))
+        one.go(steps.deciding(old, 0, (Attempt(ids["one"], 0, 1, (("out", 0, 1, 7),)),), "q", "one"))
     one.go(steps.giving_up(old, 0, "q"))
-    assert two.go(steps.deciding(new, 0, (Attempt(ids["two"], 0, 1, (("out", 0, 1),)),), "q", "two")) == steps.DECIDED
+    assert (
+        two.go(steps.deciding(new, 0, (Attempt(ids["two"], 0, 1, (("out", 0, 1, 7),)),), "q", "two")) == steps.DECIDED
+    )
     assert model.visible == Counter([ids["two"]])
     assert model.ids[ids["one"]].rows is None, "what the first had open is aborted"
 
@@ -247,7 +252,7 @@ def inspecting() -> tuple[steps.Work, dict[str, Any]]:
     grant: Grant = driver.go(steps.opening(SINK))
     id = task_id(SINK, 1, "w", 0)
     model.write(id, model.begin(id, None), "a")
-    work = steps.deciding(grant, 0, (Attempt(id, 0, 1, (("out", 0, 1),)),), "q", "one")
+    work = steps.deciding(grant, 0, (Attempt(id, 0, 1, (("out", 0, 1, 7),)),), "q", "one")
     work.take(model.carry_out(work.effect, driver.claim))
     work.take(model.carry_out(work.effect, driver.claim))
     assert isinstance(work.effect, Inspect)
@@ -259,7 +264,7 @@ def test_a_record_that_cannot_be_written_is_tried_a_few_times() -> None:
     error = SinkFailed("no leader")
     with pytest.raises(SinkFailed, match="no leader"):
         for _ in range(100):
-            work.take(error if isinstance(work.effect, Write) else None)
+            work.take(error if isinstance(work.effect, Write) else () if isinstance(work.effect, List) else None)
     assert work.facts.claims == steps.CLAIMS_MAX
 
 
@@ -293,7 +298,7 @@ def test_a_run_takes_new_ids_behind_an_opening_of_another_one() -> None:
 
 
 def test_a_batch_that_is_committed_is_decided_though_nobody_can_sweep_behind_it() -> None:
-    one = Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3),))
+    one = Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3, 7),))
     record = Record(State.OPEN, 1, -1, "", "", 1)
     for answers in (6, 7):  # brokers do not answer to the list, or to the fence
         work = steps.deciding(Grant(SINK, 1, -1, "", "", 1), 0, (one,))
@@ -306,10 +311,95 @@ def test_a_batch_that_is_committed_is_decided_though_nobody_can_sweep_behind_it(
 
 
 def test_a_record_that_is_gone_behind_a_commit_that_failed_is_no_success() -> None:
-    one = Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3),))
+    one = Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3, 7),))
     work = steps.deciding(Grant(SINK, 1, -1, "", "", 1), 0, (one,))
     record = Record(State.OPEN, 1, -1, "", "", 1)
     for answer in (None, record, {one.id: Seen(7, 0, True, None)}, None, ((one, "PRODUCER_FENCED"),)):
         work.take(answer)
     with pytest.raises(SinkFailed, match="is gone"):
         work.take(None)
+
+
+def test_what_became_of_forgotten_transactions_is_looked_up_in_their_topics() -> None:
+    """Coordinators say the same of one that was committed and of one that was aborted (transactional.id.expiration.ms)."""
+    ids = [task_id(SINK, 1, "w", number) for number in range(3)]
+    attempts = tuple(Attempt(id, 7 + n, 0, (("out", n, 10 + n, 99),)) for n, id in enumerate(ids))
+    failed = tuple((one, "INVALID_PRODUCER_ID_MAPPING") for one in attempts)
+    record = Record(State.DECIDED, 4, 3, "q", "r", 1, attempts)
+    for work in opened(record, failed), decided(record, failed):
+        assert work.effect == Trace(attempts)
+        work.take(dict.fromkeys(ids, Fate.COMMITTED))
+        assert isinstance(work.effect, (Write, List)), "all rows are there, so it goes on"
+    for work in opened(record, failed), decided(record, failed):
+        words = (
+            r"batch 3 was decided, and 1 of its 3 transactions had been ended .* 11 rows are not in out/1 \(11\), and "
+            r"1 of its 3 transactions are not known .* nobody can say whether their 12 rows are in out/2 \(12\); .*=3"
+        )
+        with pytest.raises(RowsLost, match=words):
+            work.take(dict(zip(ids, (Fate.COMMITTED, Fate.ABORTED, Fate.UNKNOWN), strict=True)))
+    for work in opened(record, failed), decided(record, failed):
+        with pytest.raises(RowsLost, match="nobody can say whether their 33 rows"):
+            work.take({})
+
+
+def opened(record: Record, failed: Any) -> steps.Work:
+    """An opening behind a commit that could not be carried out."""
+    work = steps.opening(SINK)
+    for answer in (None, record, failed, record):
+        work.take(answer)
+    return work
+
+
+def decided(record: Record, failed: Any) -> steps.Work:
+    """A decision whose commit could not be carried out."""
+    grant = Grant(SINK, record.opening, record.batch - 1, "q", "r", record.base)
+    work = steps.deciding(grant, record.batch, record.attempts, "q", "r")
+    for answer in (None, record, failed, record):
+        work.take(answer)
+    return work
+
+
+def test_a_ledger_without_a_record_is_a_new_sinks_only_if_none_of_its_tasks_is_known() -> None:
+    for ids, is_new in (
+        ((), True), ((task_id("other", 1, "w", 0), task_id(SINK, 1, "w", 0, "other-ledger")), True),
+        ((task_id(SINK, 1, "w", 0),), False),
+    ):  # fmt: skip
+        work = steps.opening(SINK)
+        for answer in (None, None):
+            work.take(answer)
+        assert work.effect == List(all=True)
+        if is_new:
+            work.take(ids)
+            assert work.effect == Write(Record(State.OPEN, 1, -1, "", "", 0))
+        else:
+            with pytest.raises(
+                LedgerLost, match="topic rayft-sinks, has no record of it, though its tasks have written"
+            ):
+                work.take(ids)
+
+
+@pytest.mark.parametrize(
+    "attempts", [(), (Attempt(task_id(SINK, 1, "w", 0), 7, 0, (("t", 0, 3, 7),)),)], ids=["none", "one"]
+)
+def test_a_batch_in_front_of_the_decided_one_is_no_success(attempts: tuple[Attempt, ...]) -> None:
+    work = steps.deciding(Grant(SINK, 4, 7, "q", "r", 4), 6, attempts, "q", "r")
+    work.take(None)
+    with pytest.raises(WentBack, match="batch 6 comes behind batch 7, which is written: is this an older checkpoint"):
+        work.take(Record(State.DONE, 4, 7, "q", "r", 4))
+
+
+def test_the_batches_of_a_query_follow_each_other() -> None:
+    steps.check_batch(SINK, 4, 5, follows=True)
+    steps.check_batch(SINK, 4, 4, follows=True)
+    steps.check_batch(SINK, -1, 0, follows=True)
+    steps.check_batch(SINK, 4, 20261129)
+    with pytest.raises(
+        LedgerLost, match=r"batch 6 follows no batch in the ledger, where its last one is 4: .*firstBatch=6"
+    ):
+        steps.check_batch(SINK, 4, 6, follows=True)
+    with pytest.raises(LedgerLost, match="batch 1 follows no batch in the ledger, where there is none"):
+        steps.check_batch(SINK, -1, 1, follows=True)
+    work = steps.deciding(Grant(SINK, 1, -1, "", "", 0), 6, (), "q", "r", follows=True)
+    work.take(None)
+    with pytest.raises(LedgerLost):
+        work.take(Record(State.OPEN, 1, -1, "", "", 0))
