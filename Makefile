@@ -56,7 +56,7 @@ dev: build $(VENV)/.developed
 
 # Compiles anew, away from the tree, so that nothing old gets in.
 wheel: $(VENV)/.made
-	rm -rf build/lib.* build/bdist.*
+	rm -rf build/lib.* build/bdist.* build/temp.*/build
 	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 

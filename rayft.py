@@ -14,6 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from actors import __file__ as _ACTORS_FILE
+from actors import __name__ as _ACTORS
+from fastpath import __file__ as _FASTPATH_FILE
+
 if TYPE_CHECKING:
     from actors import replay
     from actors.arrow.following import follow
@@ -33,25 +37,27 @@ __all__ = [
 ]  # fmt: skip
 
 _WHERE = {
-    "Cluster": "actors.host.cluster.on_processes",
-    "ClusterError": "actors.host.cluster_error",
-    "KafkaContainer": "actors.testing.container",
-    "Replay": "actors.arrow.metadata_replay",
-    "follow": "actors.arrow.following",
-    "read": "actors.arrow.reading",
-    "scan": "actors.arrow.scanning",
-    "write": "actors.arrow.writing",
+    "Cluster": "host.cluster.on_processes",
+    "ClusterError": "host.cluster_error",
+    "KafkaContainer": "testing.container",
+    "Replay": "arrow.metadata_replay",
+    "follow": "arrow.following",
+    "main": "command.cli",
+    "read": "arrow.reading",
+    "scan": "arrow.scanning",
+    "write": "arrow.writing",
 }
+"""The module of a name; `main` is the command, and no part of the API."""
 
-_MODULES = {"replay": "actors.replay", "ray": "actors.pipeline.ray", "spark": "actors.pipeline.spark"}
+_MODULES = {"pytest_plugin": "testing.plugin", "ray": "pipeline.ray", "replay": "replay", "spark": "pipeline.spark"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(_MODULES[name])
+        return import_module(f"{_ACTORS}.{_MODULES[name]}")
     if name not in _WHERE:
         raise AttributeError(f"module 'rayft' has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
+    return getattr(import_module(f"{_ACTORS}.{_WHERE[name]}"), name)
 
 
 def __dir__() -> list[str]:
@@ -59,14 +65,15 @@ def __dir__() -> list[str]:
 
 
 def _refuse_strangers() -> None:
-    """Raise ImportError if another package named `actors` or `fastpath` comes first on the path: modules of both would
-    mix."""
+    """Raise ImportError if, in a checkout, another package named `actors` or `fastpath` comes first on the path: modules of
+    both would mix. What a wheel installs lies below `rayft`, where no other can."""
     here = Path(__file__).resolve().parent
-    for name in ("actors", "fastpath"):
-        found = Path(str(import_module(name).__file__)).resolve().parent.parent
-        if found != here:
+    for file in (_ACTORS_FILE, _FASTPATH_FILE):
+        package = Path(str(file)).resolve().parent
+        if package.parent != here:
             raise ImportError(
-                f"another package named {name!r} stands in front of rayft's, in {found}: take it off sys.path."
+                f"another package named {package.name!r} stands in front of rayft's, in {package.parent}: take it off "
+                f"sys.path."
             )
 
 

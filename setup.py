@@ -1,4 +1,4 @@
-"""The Cython extensions and how each is compiled; all other metadata is in pyproject.toml.
+"""The Cython extensions and how each is compiled, and what is installed; all other metadata is in pyproject.toml.
 
 Every ``.pyx`` below ``fastpath/`` is an extension of its own. Four switches, read from the environment:
 
@@ -6,6 +6,15 @@ RAYFT_DEBUG=1     bounds checks and assertions in the compiled code, no optimisa
 RAYFT_SANITIZE=1  address and undefined-behaviour sanitizers, as tests/integration/test_sanitizers.py runs them
 RAYFT_ANNOTATE=1  an HTML page beside each module that shows where it touches Python
 RAYFT_BUILT=1     the modules were built in place just now: install without compiling them again
+
+What a wheel installs lies below `rayft`, since `actors` and `fastpath` are names that another project may use:
+
+- `rayft.py` becomes `rayft/__init__.py`, `actors/` and `fastpath/` become `rayft/actors/` and `rayft/fastpath/`. That is a
+  copy, made in `build/installed` and compiled there, in which statements that import `actors.x` import `rayft.actors.x`.
+  Nothing else of a file changes, so lines of tracebacks are those of the repository, and nothing is done at run time.
+- `pyspark_rayft.py` stays beside it: Spark looks for modules of such names.
+- In a checkout (`build_ext --inplace`, an editable install) and in a source distribution the tree is as it is.
+- Texts that name a module are not changed: code takes them from its own package (`actors/import_path.py`).
 
 A wheel also gets the completion of the command's words, which shtab makes (`actors/command/output/completions.py`).
 
@@ -19,20 +28,34 @@ A first build must be quick, on any machine. What costs is the C compiler, and t
 - The largest modules first, so that no core has nothing to do at the end.
 """
 
+import contextlib
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
 
 DEBUG = os.environ.get("RAYFT_DEBUG") == "1"
 SANITIZE = os.environ.get("RAYFT_SANITIZE") == "1"
 ANNOTATE = os.environ.get("RAYFT_ANNOTATE") == "1"
 BUILT = os.environ.get("RAYFT_BUILT") == "1"
+IN_PLACE = BUILT or bool({"--inplace", "editable_wheel", "sdist"} & set(sys.argv))
+INSTALLED = Path("build", "installed")
+"""Where the copy is made that is installed."""
+TREE = Path() if IN_PLACE else INSTALLED
+PREFIX = "" if IN_PLACE else "rayft."
+IMPORTS = re.compile(r"^(\s*(?:from|c?import) +)(actors|fastpath)(?=[. ])", re.MULTILINE)
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 MEMORYVIEWS = "fastpath.cython_utility"
+DATA = {
+    "*": ["*.pyx", "*.pxd", "*.pyi", "py.typed"],
+    f"{PREFIX}actors.page": ["static/*"],
+    f"{PREFIX}actors.wire": ["schemas/**/*.schema", "schemas/**/*.pyi"],
+}
 
 QUIET = {
     MEMORYVIEWS: "runs when a buffer is opened and closed, not per item",
@@ -62,9 +85,48 @@ else:
 SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
 
 
+def lay_out(tree: Path, installed: Path) -> None:
+    """Make the copy of the tree that is installed, below `rayft`."""
+    shutil.rmtree(installed, ignore_errors=True)
+    inside = installed / "rayft"
+    for top, made in (("actors", ()), ("fastpath", ("*.so", "*.c", "*.html"))):
+        shutil.copytree(tree / top, inside / top, ignore=shutil.ignore_patterns("__pycache__", *made))
+    shutil.copy(tree / "rayft.py", inside / "__init__.py")
+    shutil.copy(tree / "actors" / "py.typed", inside)
+    shutil.copy(tree / "pyspark_rayft.py", installed)
+    for path in installed.rglob("*.p[yx]*"):
+        if path.suffix in (".py", ".pyi", ".pyx", ".pxd"):
+            path.write_bytes(IMPORTS.sub(r"\1rayft.\2", path.read_bytes().decode()).encode())
+
+
 def extension(name: str, source: Path) -> Extension:
     flags = (QUIETLY if name in QUIET else OPTIMISED) + SANITIZERS
-    return Extension(name, [str(source)], extra_compile_args=flags, extra_link_args=SANITIZERS)
+    return Extension(PREFIX + name, [str(source)], extra_compile_args=flags, extra_link_args=SANITIZERS)
+
+
+def compiled() -> list[Extension]:
+    """The extensions, as C. Cython runs where the packages begin, so that tracebacks name `rayft/fastpath/x.pyx`."""
+    with contextlib.chdir(TREE):
+        top = Path(PREFIX.rstrip("."))
+        sources = sorted((top / "fastpath").rglob("*.pyx"), key=lambda source: -source.stat().st_size)
+        named = [(".".join(source.relative_to(top).with_suffix("").parts), source) for source in sources]
+        extensions: list[Extension] = cythonize(
+            [*(extension(*one) for one in named), extension(MEMORYVIEWS, top / "fastpath" / "cython_utility.c")],
+            nthreads=CORES,
+            annotate=ANNOTATE,
+            shared_utility_qualified_name=PREFIX + MEMORYVIEWS,
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": DEBUG,
+                "wraparound": False,
+                "initializedcheck": DEBUG,
+                "cdivision": True,
+                "auto_pickle": False,
+            },
+        )
+    for one in extensions:
+        one.sources = [str(TREE / source) for source in one.sources]
+    return extensions
 
 
 class WithCompletions(build_py):
@@ -78,34 +140,25 @@ class WithCompletions(build_py):
         from actors.command.output import completions
 
         try:
-            completions.write(Path(self.build_lib, "actors", "command", "output"))
+            completions.write(Path(self.build_lib, "rayft", "actors", "command", "output"))
         except ValueError as reason:  # without an environment of its own, a build takes what is there
             print(f"rayft: {reason}", file=sys.stderr)
 
 
-sources = sorted(Path("fastpath").rglob("*.pyx"), key=lambda source: -source.stat().st_size)
-extensions = [extension(".".join(source.with_suffix("").parts), source) for source in sources]
-extensions.append(extension(MEMORYVIEWS, Path("fastpath/cython_utility.c")))
-
 # Cython compiles in processes of its own, which import this file where they are not forked (macOS, Python 3.14).
 if __name__ == "__main__":
+    if not IN_PLACE:
+        lay_out(Path(), INSTALLED)
+    packages = find_packages(
+        str(TREE), include=[f"{top}*" for top in (("actors", "fastpath") if IN_PLACE else ("rayft",))]
+    )
     setup(
         options={"build_ext": {"parallel": CORES}},
         cmdclass={"build_py": WithCompletions},
-        ext_modules=[]
-        if BUILT
-        else cythonize(
-            extensions,
-            nthreads=CORES,
-            annotate=ANNOTATE,
-            shared_utility_qualified_name=MEMORYVIEWS,
-            compiler_directives={
-                "language_level": 3,
-                "boundscheck": DEBUG,
-                "wraparound": False,
-                "initializedcheck": DEBUG,
-                "cdivision": True,
-                "auto_pickle": False,
-            },
-        ),
+        package_dir={"": str(TREE)},
+        packages=packages,
+        py_modules=["rayft", "pyspark_rayft"] if IN_PLACE else ["pyspark_rayft"],
+        package_data=DATA,
+        exclude_package_data={"*": ["*.c"]},
+        ext_modules=[] if BUILT else compiled(),
     )

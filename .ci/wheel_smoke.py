@@ -4,6 +4,8 @@
 
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import rayft
 
@@ -11,7 +13,7 @@ import rayft
 def rayft_command(*words: str, stdin: str = "") -> str:
     """What the command prints."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "actors.command.cli", *words],
+        [Path(sysconfig.get_path("scripts"), "rayft"), *words],
         input=stdin,
         capture_output=True,
         text=True,
@@ -23,6 +25,7 @@ def rayft_command(*words: str, stdin: str = "") -> str:
 
 def main() -> None:
     """Use it once. Raises AssertionError."""
+    assert sorted(name for name in sys.modules if name.partition(".")[0] in ("actors", "fastpath")) == []
     assert rayft_command("--version") == f"rayft {rayft.__version__}\n"
     with rayft.Cluster(controllers=1, brokers=1, combined=True) as cluster:
         there = ("-b", cluster.bootstrap_servers)

@@ -54,7 +54,7 @@ class Command(argparse.ArgumentParser):
     def complete(self) -> None:
         """Import the command's file, and take its options from there."""
         if self.file:
-            command = import_module(f"actors.command.{self.file}")
+            command = import_module(f"{__package__}.{self.file}")
             command.add(self)
             self.set_defaults(run=command.run)
             self.file = ""

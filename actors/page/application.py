@@ -97,7 +97,7 @@ class _Files:
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[bytes, str, str]] = {}
-        for one in (files("actors.page") / "static").iterdir():
+        for one in (files(__package__) / "static").iterdir():
             data = one.read_bytes()
             kind = KINDS[one.name.rpartition(".")[2]]
             self._found[one.name] = data, kind, f'"{hashlib.sha256(data).hexdigest()[:16]}"'

@@ -22,7 +22,7 @@ from pyspark.sql import datasource as api
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from actors.import_path import SAFE_PATH, python_path
+from actors.import_path import PACKAGE, SAFE_PATH, python_path
 from actors.pipeline.query import is_by_address, query
 from actors.pipeline.sink.options import target
 from actors.pipeline.spark_readers import FilteringTopicsReader, TopicsReader
@@ -34,7 +34,7 @@ from actors.replay.spark import PUSHDOWN_CONF, Files, chosen
 
 LOCAL_SOCKETS = {
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "actors.replay.workers",
+    "spark.python.daemon.module": f"{PACKAGE}.replay.workers",
 }
 """From 4.1 on, workers talk to their JVM over Unix sockets. TCP would take an eighth of all time."""
 LOCAL_SOCKETS_MIN = (4, 1)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from actors.import_path import python_path
+from actors.import_path import PACKAGE, python_path
 
 OPEN_S = 30.0
 """How long the page may take until it tells its address, s."""
@@ -35,7 +35,7 @@ def page_process(directory: Path, port: int) -> Iterator[tuple[str, str]]:
             os._exit(1)
 
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "actors.command.cli", "ui", "--dir", str(directory), "--port", str(port)],
+        [sys.executable, "-P", "-m", f"{PACKAGE}.command.cli", "ui", "--dir", str(directory), "--port", str(port)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env=os.environ | {"PYTHONPATH": python_path()}, start_new_session=True, preexec_fn=tied,
     )  # fmt: skip

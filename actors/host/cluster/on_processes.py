@@ -107,7 +107,7 @@ class Cluster:
         if self._process is not None:
             self._part(self._process)
         self._forget()
-        command = [sys.executable, "-P", "-m", "actors.host.cluster.supervisor", str(self.dir)]
+        command = [sys.executable, "-P", "-m", f"{__package__}.supervisor", str(self.dir)]
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path()}
         with os.fdopen(durable.private(self.dir / SUPERVISOR_LOG, durable.APPEND), "ab") as log:
             self._log_position = log.seek(0, os.SEEK_END)

@@ -2,7 +2,8 @@
 
 This file alone decides what a line looks like and by which logger it goes. Rules:
 
-1. A line is a record of the logger that has its module's name, with `rayft` for `actors`: `rayft.node.api.security.logins`.
+1. A line is a record of the logger that has its module's name, below `rayft`: `rayft.node.api.security.logins`, in a
+   checkout and in what is installed.
    What handlers, levels and filters of these loggers do is up to the process in which a node runs. The log's own stream is
    one more handler of the logger `rayft`, and has the lines of this log alone.
 2. What cannot be printed in a line, such as its end in the name of a user, is escaped; further lines of a traceback are
@@ -23,13 +24,14 @@ from types import FrameType
 from typing import TextIO
 
 from actors.host.work.log_repeats import Repeats
+from actors.import_path import PACKAGE
 from actors.settings.keys import ConfigError
 
 CONFIG = "rayft.logging.config"
 INDENTED = "\n    "
 NAMES = {logging.INFO: "INFO ", logging.WARNING: "WARN ", logging.ERROR: "ERROR"}
 ROOT = logging.getLogger("rayft")
-PASS_ON = frozenset({"actors.node.runtime.peer_lines"})
+PASS_ON = frozenset({f"{PACKAGE}.node.runtime.peer_lines"})
 """Modules that only count the lines of others: a line is of the one that says it."""
 
 
@@ -111,10 +113,10 @@ class Journal:
                 self._write(logger, level, text, frame)
 
     def _logger(self, module: str) -> logging.Logger:
-        """The logger with a module's name, with `rayft` for `actors`."""
+        """The logger with a module's name, below `rayft`."""
         if module not in self._loggers:
-            top, _, rest = module.partition(".")
-            self._loggers[module] = logging.getLogger(f"{ROOT.name}.{rest}") if top == "actors" and rest else ROOT
+            rest = module.removeprefix(f"{PACKAGE}.")
+            self._loggers[module] = ROOT if rest == module else logging.getLogger(f"{ROOT.name}.{rest}")
         return self._loggers[module]
 
     def _report(self, lines: list[tuple[int, str]]) -> None:

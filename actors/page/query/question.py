@@ -50,7 +50,7 @@ async def _ran(directory: str, text: str) -> bytes:
     environment = {name: os.environ[name] for name in TOLD if name in os.environ}
     environment |= {"PYTHONPATH": python_path(), SAFE_PATH: "1", "OPENBLAS_NUM_THREADS": "1", "HOME": directory}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "actors.page.query.answerer", directory, stdin=asyncio.subprocess.PIPE,
+        sys.executable, "-m", f"{__package__}.answerer", directory, stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, env=environment, cwd=directory,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
