@@ -35,7 +35,7 @@ cdef struct Queue:
     uint64_t syncs              # fdatasync calls so far
     bint stopping
     Flushed[FLUSHED] flushed    # by inode modulo FLUSHED; used by the thread alone
-    int event                   # eventfd: readable while `done` may hold something
+    int[2] event                # readable while `done` may hold something; what makes it so. An eventfd is both
 
 
 cdef class Flusher:

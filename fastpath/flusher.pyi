@@ -4,7 +4,7 @@ class Flusher:
     """A thread that calls fdatasync without the GIL. Start it after a fork, not before: threads do not survive one."""
 
     def __init__(self) -> None:
-        """Raises OSError when there is no eventfd or no thread."""
+        """Raises OSError when there is no descriptor or no thread."""
 
     @property
     def syncs(self) -> int:
@@ -12,7 +12,7 @@ class Flusher:
         once closed."""
 
     def fileno(self) -> int:
-        """An eventfd, readable when `drain` has something. Raises ValueError once closed."""
+        """A descriptor, readable when `drain` has something. Raises ValueError once closed."""
 
     def submit(self, token: int, fds: Iterable[int]) -> None:
         """Make everything that was written to the files so far durable, one after the other in their order; if one

@@ -2,22 +2,25 @@
 
 A Python thread that waits for the disk must get the GIL before it can report the result, and against a busy loop that
 takes a switch interval or two. This thread takes its jobs from a queue behind a lock, calls fdatasync, and reports
-results through an eventfd that the loop polls beside its sockets.
+results through a descriptor that the loop polls beside its sockets.
 
 This file alone decides how syncs are joined, and in which order files become durable. The thread takes every job that
 waits, and syncs each file among them once. So the next sync covers whatever was written while one sync ran, however many
 jobs asked for it. Files are synced in the order in which the jobs name them, a file of several jobs where it is named
 first. What rests upon another file, as new records do upon a cut in front of them, is named behind it. Where the sync of
 a file fails, its job goes no further: what is named behind it must not be durable without it. Results keep the order of the
-jobs. Linux only.
+jobs.
 
 It also decides how a large file goes to the device: in pieces of 8 MiB, each awaited, and then one fdatasync. So a sync
 of another file that comes meanwhile waits for a piece and not for the whole file: the file system's journal writes out
 all data of its transaction, and that would be the whole file.
+
+Linux has calls of its own for these things: an eventfd, sync_file_range. Elsewhere the descriptor is that of a pipe, a file goes
+to the device whole, and a sync is F_FULLFSYNC where there is one (macOS, whose fsync stops at the device's cache) or fsync.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from libc.errno cimport EDQUOT, EINTR, EIO, ENOSPC, errno
+from libc.errno cimport EINTR, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport bsearch, calloc, free, qsort
 from libc.string cimport memset
@@ -43,14 +46,7 @@ cdef extern from "<signal.h>" nogil:
     int sigfillset(sigset_t*)
     int pthread_sigmask(int, const sigset_t*, sigset_t*)
 
-cdef extern from "<sys/eventfd.h>" nogil:
-    int EFD_CLOEXEC, EFD_NONBLOCK
-    int eventfd(unsigned int, int)
-    int eventfd_read(int, uint64_t*)
-    int eventfd_write(int, uint64_t)
-
 cdef extern from "<unistd.h>" nogil:
-    int fdatasync(int)
     int close(int)
 
 cdef extern from "<sys/stat.h>" nogil:
@@ -59,17 +55,50 @@ cdef extern from "<sys/stat.h>" nogil:
         uint64_t st_ino
     int fstat(int, stat_t*)
 
-cdef extern from "<fcntl.h>" nogil:
+cdef extern from * nogil:
     """
-    #ifndef _GNU_SOURCE
-    #define _GNU_SOURCE
-    #endif
+    #include <errno.h>
     #include <fcntl.h>
+    #include <stdint.h>
+    #include <unistd.h>
+    #ifdef __linux__
+    #include <sys/eventfd.h>
+    static int open_event(int ends[2]) {
+        return ends[0] = ends[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
+    static void set_event(int end) { eventfd_write(end, 1); }
+    static void clear_event(int end) { eventfd_t ignored; eventfd_read(end, &ignored); }
+    static int sync_data(int fd) { return fdatasync(fd); }
+    static int write_piece(int fd, int64_t begin, int64_t size) {
+        unsigned int whole = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+        return sync_file_range(fd, begin, size, whole) == 0 ? 0 : errno;
+    }
+    #else
+    static int open_event(int ends[2]) {
+        int i;
+        if (pipe(ends) != 0) return -1;
+        for (i = 0; i < 2; i++) { fcntl(ends[i], F_SETFD, FD_CLOEXEC); fcntl(ends[i], F_SETFL, O_NONBLOCK); }
+        return 0;
+    }
+    static void set_event(int end) { while (write(end, "", 1) < 0 && errno == EINTR) {} }  /* full: it is set */
+    static void clear_event(int end) { char ignored[512]; while (read(end, ignored, sizeof ignored) > 0) {} }
+    static int sync_data(int fd) {
+    #ifdef F_FULLFSYNC
+        if (fcntl(fd, F_FULLFSYNC) == 0) return 0;
+        if (errno == EIO || errno == EINTR) return -1;
+    #endif
+        return fsync(fd);
+    }
+    static int write_piece(int fd, int64_t begin, int64_t size) { return ENOSYS; }
+    #endif
     """
-    unsigned int SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE, SYNC_FILE_RANGE_WAIT_AFTER
-    int sync_file_range(int, int64_t, int64_t, unsigned int)
+    int open_event(int*)
+    void set_event(int)
+    void clear_event(int)
+    int sync_data(int)
+    int write_piece(int, int64_t, int64_t)
+    int EDQUOT, EIO, ENOSPC
 
-cdef unsigned int WHOLE = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
 cdef int64_t PIECE = 8 << 20
 
 cdef struct File:
@@ -88,14 +117,16 @@ cdef int _write_back(int fd, Flushed* flushed) noexcept nogil:
     cdef stat_t found
     cdef Flushed* known
     cdef int64_t position = 0
+    cdef int error
     if fstat(fd, &found) != 0 or found.st_size <= PIECE:
         return 0
     known = &flushed[found.st_ino % FLUSHED]
     if known.inode == found.st_ino:
         position = known.size
     while found.st_size - position > PIECE:
-        if sync_file_range(fd, position, PIECE, WHOLE) != 0:
-            return errno if errno in (EIO, ENOSPC, EDQUOT) else 0
+        error = write_piece(fd, position, PIECE)
+        if error:
+            return error if error in (EIO, ENOSPC, EDQUOT) else 0
         position += PIECE
     known.inode, known.size = found.st_ino, found.st_size
     return 0
@@ -105,7 +136,7 @@ cdef int _sync(int fd, Flushed* flushed) noexcept nogil:
     cdef int error = _write_back(fd, flushed)
     if error:
         return error
-    while fdatasync(fd) != 0:
+    while sync_data(fd) != 0:
         if errno != EINTR:
             return errno
     return 0
@@ -188,7 +219,7 @@ cdef void* _run(void* argument) noexcept nogil:
         queue.done_end = end
         queue.syncs += syncs
         pthread_mutex_unlock(&queue.lock)
-        eventfd_write(queue.event, 1)
+        set_event(queue.event[1])
 
 
 cdef void _free_jobs(Job* job) noexcept:
@@ -211,6 +242,12 @@ cdef int _start(Queue* queue) noexcept nogil:
     return error
 
 
+cdef void _close_event(Queue* queue) noexcept nogil:
+    close(queue.event[0])
+    if queue.event[1] != queue.event[0]:
+        close(queue.event[1])
+
+
 cdef class Flusher:
     def __cinit__(self):
         cdef Queue* queue = <Queue*>PyMem_RawMalloc(sizeof(Queue))
@@ -221,16 +258,15 @@ cdef class Flusher:
         queue.syncs = 0
         memset(queue.flushed, 0, sizeof(queue.flushed))
         queue.stopping = False
-        queue.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
-        if queue.event < 0:
+        if open_event(queue.event) < 0:
             error = errno
             PyMem_RawFree(queue)
-            raise OSError(error, "no eventfd for the flusher")
+            raise OSError(error, "no descriptor for the flusher")
         pthread_mutex_init(&queue.lock, NULL)
         pthread_cond_init(&queue.wake, NULL)
         error = _start(queue)
         if error:
-            close(queue.event)
+            _close_event(queue)
             PyMem_RawFree(queue)
             raise OSError(error, "no thread for the flusher")
         self._queue = queue
@@ -254,7 +290,7 @@ cdef class Flusher:
             pthread_cond_signal(&queue.wake)
             pthread_mutex_unlock(&queue.lock)
             pthread_join(queue.thread, NULL)
-            close(queue.event)
+            _close_event(queue)
         pthread_cond_destroy(&queue.wake)
         pthread_mutex_destroy(&queue.lock)
         _free_jobs(queue.done)
@@ -270,7 +306,7 @@ cdef class Flusher:
         return syncs
 
     def fileno(self):
-        return self._open().event
+        return self._open().event[0]
 
     def submit(self, int64_t token, fds):
         cdef Queue* queue = self._open()
@@ -295,11 +331,10 @@ cdef class Flusher:
 
     def drain(self):
         cdef Queue* queue = self._open()
-        cdef uint64_t ignored = 0
         cdef Job* job
         cdef Job* first
         cdef list results = []
-        eventfd_read(queue.event, &ignored)     # before results are taken: later ones make it readable again
+        clear_event(queue.event[0])             # before results are taken: later ones make it readable again
         pthread_mutex_lock(&queue.lock)
         first = queue.done
         queue.done, queue.done_end = NULL, &queue.done
