@@ -22,6 +22,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--certificate", type=Path, metavar="FILE", help="PEM, for an address that others reach")
     parser.add_argument("--key", type=Path, metavar="FILE", help="the key of the certificate, PEM")
     parser.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="topics, records, groups and settings may be changed there (it only reads)",
+    )
+    parser.add_argument("--faults-fd", type=int, help=argparse.SUPPRESS)  # from rayft up: the socket of its nodes
+    parser.add_argument(
         "--password-file", type=Path, metavar="FILE", help="the password of the page, instead of a token"
     )
 

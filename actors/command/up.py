@@ -54,6 +54,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ui", type=int, nargs="?", const=PAGE_PORT, metavar="PORT", help=f"also the page in the browser ({PAGE_PORT})"
     )
+    parser.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="with --ui: the page may change topics, groups and settings, and kill or freeze nodes for demonstration",
+    )
     common.feature(parser)
     common.directory(parser)
 
@@ -100,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         if options.detach:
             console.say(f"stop it with: rayft down --dir {options.dir}")
             return 0
-        with _page(options, console):
+        with _page(options, cluster, console):
             console.say("Ctrl-C stops it.")
             _stay(cluster, options.dir, console)
         cluster.refuse_crash()
@@ -132,10 +137,11 @@ def _add_controller(options: argparse.Namespace) -> int:
         "detach",
         "feature",
         "ui",
+        "allow_changes",
     )
     for name in shaping:
         if getattr(options, name) not in (None, False, []) or (name == "secure" and options.secure is False):
-            option = "insecure" if name == "secure" and not options.secure else name
+            option = "insecure" if name == "secure" and not options.secure else name.replace("_", "-")
             raise ConfigError(
                 f"--{option} shapes a new cluster, and --add-controller changes one that runs: leave --{option} out."
             )
@@ -156,6 +162,8 @@ def _refuse_page(options: argparse.Namespace) -> None:
     from actors.settings.keys import ConfigError
 
     if options.ui is None:
+        if options.allow_changes:
+            raise ConfigError("--allow-changes is for the page: write --ui, too.")
         return
     if options.detach or options.ray is not None:
         other = "--detach" if options.detach else "--ray"
@@ -168,16 +176,22 @@ def _refuse_page(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _page(options: argparse.Namespace, console: "Screen") -> Iterator[None]:
+def _page(options: argparse.Namespace, cluster: "Cluster", console: "Screen") -> Iterator[None]:
     """The page, if there is to be one, as long as the cluster."""
     if options.ui is None:
         yield
         return
+    from actors.command.by_address.page_faults import PageFaults
     from actors.command.by_address.page_process import page_process
 
-    with page_process(options.dir, options.ui) as (address, why):
-        console.say("the page: " if address else f"there is no page: {why}", bold=address)
-        yield
+    faults = PageFaults(cluster) if options.allow_changes else None
+    try:
+        with page_process(options.dir, options.ui, faults) as (address, why):
+            console.say("the page: " if address else f"there is no page: {why}", bold=address)
+            yield
+    finally:
+        if faults is not None:
+            faults.close()
 
 
 def _stay(cluster: "Cluster", directory: Path, console: "Screen") -> None:

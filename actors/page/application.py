@@ -14,7 +14,7 @@ from starlette.routing import Route
 from actors.page.guard import Access, Guard
 from actors.page.live.reading import READERS_MAX
 from actors.page.query.question import Questions
-from actors.page.routes import asked, groups, overview, records, settings, tables
+from actors.page.routes import asked, changes, groups, overview, records, settings, tables
 from actors.page.routes.asking import Place, answer, told
 from actors.page.routes.streams import Places
 from actors.page.watched import Watched
@@ -44,7 +44,7 @@ API = {
     "/group/lag": groups.lag,
     "/settings/brokers": settings.differing,
 }
-"""What is answered below /api/v1. Questions in SQL are posted to /api/v1/ask."""
+"""What is answered below /api/v1. Questions in SQL are posted to /api/v1/ask, and changes where `changes` says."""
 
 
 class _Name(Convertor[str]):
@@ -68,6 +68,9 @@ def application(watched: Watched, access: Access) -> Guard:
     """The page of what is watched, behind its guard."""
     served = _Files()
     routes = [Route(f"/api/v1{path}", answer(ask), methods=["GET"]) for path, ask in API.items()]
+    if access.may_change:
+        found = changes.ANSWERS.items()
+        routes = [Route(f"/api/v1{path}", ask, methods=[method]) for path, (ask, method) in found] + routes
     routes += [
         Route("/api/v1/ask", answer(asked.asked), methods=["POST"]),
         Route("/{name:path}", served.answer, methods=["GET"]),
@@ -77,6 +80,7 @@ def application(watched: Watched, access: Access) -> Guard:
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.place = Place(watched)
+    app.state.may_change = access.may_change
     app.state.streams, app.state.readers = Places(overview.STREAMS_MAX), Places(READERS_MAX)
     app.state.questions = Questions()
     return Guard(app, access, (app.state.streams.end, app.state.readers.end))

@@ -10,7 +10,10 @@ This file alone decides that. Rules:
    ones in TRIES_S; and only those are tried that no other site can send: at the login and as `Authorization: Bearer`. A
    token has so many bits that it needs none of that, so nobody can lock out whoever has it.
 4. Only GET and HEAD, and POST where the table says so. An address has at most TARGET_BYTES_MAX, a body BODY_BYTES_MAX.
-5. No answer may be kept, framed or read by another origin, and the page may load nothing of another origin.
+5. A change is a POST below CHANGES, which exists only where the page was started with --allow-changes. It is JSON, which no
+   form of another site sends, and has the page's own Origin, or the token or password itself beside it: a cookie that a
+   browser adds to whatever it is made to send is not enough.
+6. No answer may be kept, framed or read by another origin, and the page may load nothing of another origin.
 """
 
 import asyncio
@@ -30,6 +33,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 API = "/api/"
 LOGIN = "/api/v1/login"
 POSTED = frozenset({LOGIN, "/api/v1/ask"})
+CHANGES = ("/api/v1/changes/", "/api/v1/tried/")
+"""What is posted below these, where changes are allowed."""
+JSON = "application/json"
 TARGET_BYTES_MAX = 4096
 BODY_BYTES_MAX = 64 << 10
 TRIES_MAX, TRIES_S = 10, 60.0
@@ -61,6 +67,8 @@ class Access(NamedTuple):
     """Whether the page is served with TLS."""
     is_password: bool = False
     """Whether the secret is a password that somebody chose."""
+    may_change: bool = False
+    """Whether the page may change something (--allow-changes)."""
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -123,9 +131,15 @@ class Guard:
             return _error(403, "Another site may not ask this page.")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > TARGET_BYTES_MAX:
             return _error(414, f"The address is longer than {TARGET_BYTES_MAX} bytes.")
-        if scope["method"] not in ("GET", "HEAD") and not (scope["method"] == "POST" and path in POSTED):
-            return _error(405, "This page only reads: GET, and POST to /api/v1/ask.")
-        return None
+        if scope["method"] in ("GET", "HEAD") or (scope["method"] == "POST" and path in POSTED):
+            return None
+        if not self._access.may_change:
+            return _error(
+                405, "This page only reads: start rayft ui with --allow-changes where it is to change things."
+            )
+        if scope["method"] != "POST" or not path.startswith(CHANGES):
+            return _error(405, "Changes are POST to /api/v1/changes/.")
+        return _no_change(headers)
 
     async def _known(self, headers: Headers) -> bool:
         """Whether a request has the secret."""
@@ -153,6 +167,15 @@ class Guard:
         self._wrong.append(now)
         await asyncio.sleep(WRONG_S)
         return False
+
+
+def _no_change(headers: Headers) -> Response | None:
+    """Why a change is not even looked at; None: it is."""
+    if headers.get("origin") is None and headers.get("authorization") is None:
+        return _error(403, "A change needs the page's own Origin, or Authorization: Bearer with the token.")
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        return _error(415, f"A change is a JSON object: send Content-Type {JSON}.")
+    return None
 
 
 def _same(one: str, other: str) -> bool:
@@ -190,7 +213,7 @@ def _bounded(receive: Receive) -> Receive:
         message = await receive()
         left -= len(message.get("body", b""))
         if left < 0:
-            raise TooLong(f"The question is longer than {BODY_BYTES_MAX} bytes.")
+            raise TooLong(f"What was sent is longer than {BODY_BYTES_MAX} bytes.")
         return message
 
     return bounded

@@ -45,6 +45,7 @@ class Door(NamedTuple):
     certificate: Path | None = None
     key: Path | None = None
     password_file: Path | None = None
+    may_change: bool = False
 
     @property
     def is_loopback(self) -> bool:
@@ -143,7 +144,14 @@ def access(door: Door, port: int, secret: str) -> Access:
     hosts = [f"[{one}]" if ":" in one else one for one in names]
     default = 443 if scheme == "https" else 80
     origins = {f"{scheme}://{one.lower()}{'' if port == default else f':{port}'}" for one in hosts}
-    return Access(frozenset(origins), secret, f"rayft-page-{port}", scheme == "https", door.password_file is not None)
+    return Access(
+        frozenset(origins),
+        secret,
+        f"rayft-page-{port}",
+        scheme == "https",
+        door.password_file is not None,
+        door.may_change,
+    )
 
 
 async def serve(

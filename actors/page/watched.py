@@ -15,6 +15,7 @@ from typing import Any
 from actors.client.errors import ClientError
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
+from actors.page.changes.nodes import Nodes
 from actors.page.live.lags import Lags
 from actors.page.live.polls import Polls
 from actors.page.live.quorums import Quorums
@@ -35,11 +36,13 @@ QUIET_S = 5.0
 class Watched:
     """The thing that the page shows."""
 
-    def __init__(self, name: str, known: Knows, live: "Live | None" = None) -> None:
+    def __init__(self, name: str, known: Knows, live: "Live | None" = None, nodes: Nodes | None = None) -> None:
         self.name = name
         """The address or the path, as it was given."""
         self.known = known
         self.live = live
+        self.nodes = nodes
+        """The nodes' processes, where this page may do something to them."""
         self._version = 0
         self._changed = asyncio.Condition()
         self._pulse: tuple[int, dict[str, Any]] = (-1, {})
@@ -140,7 +143,7 @@ async def directory(path: Path) -> AsyncIterator[Watched]:
 
 
 @asynccontextmanager
-async def cluster(config: ClientConfig, name: str) -> AsyncIterator[Watched]:
+async def cluster(config: ClientConfig, name: str, nodes: Nodes | None = None) -> AsyncIterator[Watched]:
     """A running cluster by its address. Where its metadata log may not be read, brokers are asked instead. Raises
     ClientError."""
     async with Kafka(config) as kafka, Kafka(config) as following:
@@ -153,7 +156,7 @@ async def cluster(config: ClientConfig, name: str) -> AsyncIterator[Watched]:
         live = Live(config, kafka, Quorums(kafka, tell))
         try:
             known, why = await _known(kafka, tailed, live)
-            watched = Watched(name, known, live)
+            watched = Watched(name, known, live, nodes)
             follow = _followed(watched, tailed) if why is None else _polled(watched, live, following, why)
             async with _beside(live.quorums.watch(), live.lags.watch(), follow):
                 yield watched

@@ -16,10 +16,11 @@ from contextlib import suppress
 
 from actors.client.operations import groups, topics
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange
+from actors.client.operations.group_offsets import places
 from actors.client.operations.leaders import Part, existing
 from actors.client.operations.records import records
-from actors.command.by_address import places
 from actors.command.by_address.connection import connected, wrong
+from actors.command.by_address.places import where
 from actors.command.output import record_format
 from actors.command.output.pipe import open_pipe
 from actors.command.output.record_format import PrintedRecord
@@ -33,7 +34,7 @@ Write = Callable[[PrintedRecord], None]
 
 def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code. Raises ClusterError."""
-    start = places.where(options.start) if options.start is not None else None
+    start = where(options.start) if options.start is not None else None
     if options.count is not None and options.count < 1:
         wrong(f"-n {options.count} is no number of records: write 1 or more")
     write = _writer(options)

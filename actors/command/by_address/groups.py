@@ -11,13 +11,15 @@ from typing import Any
 
 from actors.client.errors import ClientError
 from actors.client.operations import groups as operations
-from actors.client.operations.group_offsets import share_offsets
+from actors.client.operations.group_offsets.places import whole
 from actors.client.operations.group_offsets.positions import Position, positions
+from actors.client.operations.group_offsets.seeking import Unnamed, seek
 from actors.client.operations.groups import Group
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import Found, list_offsets
-from actors.command.by_address import parts, places
+from actors.command.by_address import parts
 from actors.command.by_address.connection import connected
+from actors.command.by_address.places import where
 from actors.command.by_address.topics import told
 from actors.command.output import listing
 from actors.command.output.listing import INT, LONG, TEXT, Listing
@@ -68,7 +70,7 @@ def _described(kafka: Kafka, name: str) -> Group:
 
 def _positions(kafka: Kafka, group: Group) -> dict[Part, Position]:
     """Where the group reads on in each partition. Raises ClientError."""
-    return places.whole(kafka.run(positions(group.name, group.type)))
+    return whole(kafka.run(positions(group.name, group.type)))
 
 
 def _describe(options: argparse.Namespace) -> int:
@@ -122,47 +124,26 @@ def _row(part: Part, position: Position | None, end: Any, owner: Any) -> dict[st
 
 
 def _seek(options: argparse.Namespace) -> int:
-    place = places.where(options.to)
+    place = where(options.to)
     named = [parts.part(one) for one in options.topic or ()]
     with connected(options) as kafka:
         try:
-            group: Group | None = kafka.run(operations.describe(options.group))
-        except ClientError as error:
-            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-                raise
-            if not named:
-                raise ClientError(
-                    f"group {options.group} does not exist: name what it is to read with --topic"
-                ) from None
-            group = None  # the first commit makes it
-        if group is not None and group.members:
-            members = counted(len(group.members), "member")
-            raise ClientError(f"group {group.name} has {members}, which would commit over it: stop them first")
-        before = _positions(kafka, group) if group is not None else {}
-        wanted = parts.existing(kafka, named) if named else sorted(before)
-        if not wanted:
-            raise ClientError(f"group {options.group} has no committed offsets: name what it reads with --topic")
-        after = kafka.run(places.offsets(place, kafka.run(places.spans(wanted))))
-        code = 0 if options.dry_run else _commit(kafka, options.group, group, after)
+            found = kafka.run(seek(options.group, place, named, dry_run=options.dry_run))
+        except Unnamed as error:
+            raise ClientError(f"{error} with --topic", error.code) from None
+    if found.refused:
+        return told("partition", found.refused, "moved")
     rows = [
         {
             "topic": part[0],
             "partition": part[1],
-            "before": before[part].offset if part in before else None,
+            "before": found.before[part].offset if part in found.before else None,
             "after": offset,
         }
-        for part, offset in sorted(after.items())
+        for part, offset in sorted(found.after.items())
     ]
-    if code == 0:
-        listing.show(rows, SOUGHT, options.output)
-    return code
-
-
-def _commit(kafka: Kafka, name: str, group: Group | None, after: dict[Part, int]) -> int:
-    share = group is not None and group.type == operations.SHARE
-    outcomes = kafka.run(share_offsets.alter(name, after) if share else operations.commit(name, after))
-    failed = {part: error for part, error in outcomes.items() if error is not None}
-    return told("partition", failed, "moved")
+    listing.show(rows, SOUGHT, options.output)
+    return 0
 
 
 def _delete(options: argparse.Namespace) -> int:

@@ -18,26 +18,37 @@ def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code. Raises ClusterError, ValueError, OSError."""
     _require()
     from actors.page import serve, watched
+    from actors.page.changes.nodes import Nodes
 
     if options.path is not None and (options.bootstrap or options.config or options.dir or options.profile):
         wrong(f"{options.path} and an address are two things to show: leave one out")
     if not 0 <= options.port < 1 << 16:
         wrong(f"--port {options.port} is no port: write a number up to 65535")
     door = serve.Door(
-        options.listen, options.port, tuple(options.name), options.certificate, options.key, options.password_file
+        options.listen,
+        options.port,
+        tuple(options.name),
+        options.certificate,
+        options.key,
+        options.password_file,
+        options.allow_changes,
     )
     secret = serve.password(door)
     if options.path is not None:
+        if options.allow_changes:
+            wrong("files are only read: --allow-changes is for a running cluster, as in rayft ui -b HOST:PORT")
         shown, name = watched.directory(options.path), str(options.path)
     else:
         if not is_named(options):
             wrong("what is to be shown? Write -b HOST:PORT, or the PATH of a controller's or cluster's directory")
         given = settings(options)
         name = given["bootstrap.servers"]
-        shown = watched.cluster(client_config({**DEFAULTS, **given}), name)
+        nodes = Nodes(options.faults_fd) if options.faults_fd is not None and options.allow_changes else None
+        shown = watched.cluster(client_config({**DEFAULTS, **given}), name, nodes)
 
     def ready(address: str) -> None:
-        print(printable(f"rayft ui shows {name}. Open it with:"))
+        may = ", and may change it" if options.allow_changes else ""
+        print(printable(f"rayft ui shows {name}{may}. Open it with:"))
         print(f"\n    {address}\n", flush=True)
 
     try:

@@ -14,8 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from actors.import_path import PACKAGE, python_path
+
+if TYPE_CHECKING:
+    from actors.command.by_address.page_faults import PageFaults
 
 OPEN_S = 30.0
 """How long the page may take until it tells its address, s."""
@@ -24,8 +28,9 @@ PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
-def page_process(directory: Path, port: int) -> Iterator[tuple[str, str]]:
-    """Open the page of a cluster of this machine: (its address, why there is none), of which one is empty."""
+def page_process(directory: Path, port: int, faults: "PageFaults | None" = None) -> Iterator[tuple[str, str]]:
+    """Open the page of a cluster of this machine: (its address, why there is none), of which one is empty. `faults`: it may
+    change the cluster, and do that to its nodes."""
     libc = ctypes.CDLL(None)
     parent = os.getpid()
 
@@ -34,9 +39,11 @@ def page_process(directory: Path, port: int) -> Iterator[tuple[str, str]]:
         if os.getppid() != parent:
             os._exit(1)
 
+    number = faults.given.fileno() if faults is not None else -1
+    may = ["--allow-changes", "--faults-fd", str(number)] if faults is not None else []
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", f"{PACKAGE}.command.cli", "ui", "--dir", str(directory), "--port", str(port)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [sys.executable, "-P", "-m", f"{PACKAGE}.command.cli", "ui", "--dir", str(directory), "--port", str(port), *may],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=[number] if may else [],
         env=os.environ | {"PYTHONPATH": python_path()}, start_new_session=True, preexec_fn=tied,
     )  # fmt: skip
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from actors.client.errors import ClientError
 from actors.client.operations import placement, topics
+from actors.client.operations.group_offsets.seeking import existing
 from actors.client.operations.leaders import Part
 from actors.command.by_address import parts
 from actors.command.by_address.connection import connected, wrong
@@ -36,7 +37,7 @@ def _elect(options: argparse.Namespace) -> int:
     if options.unclean and not named:
         wrong("--unclean gives up records that only other replicas have: name the partitions, as in orders:3")
     with connected(options) as kafka:
-        wanted = parts.existing(kafka, named) if named else None
+        wanted = kafka.run(existing(named)) if named else None
         outcomes = kafka.run(placement.elect(wanted, unclean=options.unclean))
     done = {part: error for part, error in sorted(outcomes.items()) if not _not_needed(error)}
     kind = "a leader" if options.unclean else "the preferred leader"
@@ -71,7 +72,7 @@ def _move(options: argparse.Namespace) -> int:
     whole = {topic for topic, number in named if number is None}
     with connected(options) as kafka:
         targets: dict[Part, list[int] | None] = {}
-        for topic, number in parts.existing(kafka, named):
+        for topic, number in kafka.run(existing(named)):
             at = number % len(brokers) if topic in whole else 0  # those of a whole topic are led in turns
             targets[topic, number] = brokers[at:] + brokers[:at]
         outcomes = kafka.run(placement.move(targets))
@@ -101,7 +102,7 @@ def _cancel(options: argparse.Namespace) -> int:
     named = [parts.part(one) for one in options.topics]
     with connected(options) as kafka:
         under_way = kafka.run(placement.moves())
-        wanted = [part for part in parts.existing(kafka, named) if part in under_way]
+        wanted = [part for part in kafka.run(existing(named)) if part in under_way]
         outcomes = kafka.run(placement.move(dict.fromkeys(wanted)))
     if not wanted:
         print("rayft: nothing of that is moving: rayft topic partitions moves shows what is", file=sys.stderr)

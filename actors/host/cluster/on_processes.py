@@ -236,6 +236,20 @@ class Cluster:
                 if member.name in self._pids
             }
 
+    @property
+    def states(self) -> dict[tuple[int, ...], str]:
+        """The state of each node's process, by the ids of its broker and its controller: `serves`, `starts`, `frozen` or
+        `down`."""
+        with self._changed:
+            return {member.ids: self._state(member) for member in self._plan.members}
+
+    def _state(self, member: plans.Member) -> str:
+        if member.name not in self._pids:
+            return "down"
+        if self._frozen.intersection(member.ids):
+            return "frozen"
+        return "serves" if member.name in self._ready else "starts"
+
     def log(self, node_id: int) -> str:
         """The log of a node so far."""
         return (self.dir / f"{self._plan.member(node_id).name}.log").read_text(errors="replace")
@@ -271,6 +285,7 @@ class Cluster:
         pid = self.pids[node_id]
         os.kill(pid, number)
         if number == signal.SIGKILL:
+            self._frozen.difference_update(member.ids)
             self._wait(lambda: self._pids.get(member.name) != pid, 10)
         elif number == signal.SIGSTOP:
             self._frozen.add(node_id)
@@ -314,7 +329,7 @@ class Cluster:
 
     def thaw(self, node_id: int) -> None:
         """Let a frozen node go on."""
-        self._frozen.discard(node_id)
+        self._frozen.difference_update(self._plan.member(node_id).ids)
         self._signal_again(node_id)
 
     def fill_disk(self, node_id: int) -> None:

@@ -29,7 +29,11 @@ async def overview(request: Request) -> Response:
     watched = place(request).watched
     found = await asyncio.to_thread(watched.pulse)
     live = watched.live is not None
-    return told({"name": watched.name, "kind": "cluster" if live else "directory", "live": live, **found})
+    may_change = live and bool(request.app.state.may_change)
+    return told({
+        "name": watched.name, "kind": "cluster" if live else "directory", "live": live, "may_change": may_change,
+        "has_nodes": may_change and watched.nodes is not None, **found,
+    })  # fmt: skip
 
 
 async def now(request: Request) -> Response:

@@ -26,6 +26,7 @@ class App {
     this.health = h("a", { class: "state pill", href: "#/now" });
     this.what = h("span", { class: "what" });
     this.notes = h("div", { class: "notes" });
+    this.said = h("div", { class: "notes", role: "status" });
     this.view = h("main", { class: "view", tabindex: "-1" });
     this.links = new Map(VIEWS.map(([name, title]) => [name, h("a", { href: `#/${name}` }, title)]));
     this.menu = h("button", { class: "menu", "aria-expanded": "false", onclick: () => this.fold(!this.side.classList.contains("opened")) }, "Menu");
@@ -33,6 +34,18 @@ class App {
       h("nav", { "aria-label": "Views" }, h("ul", { class: "views" }, [...this.links.values()].map((link) => h("li", {}, link)))));
     this.el = h("div", { class: "frame" }, this.side, h("div", { class: "top" }, h("div", { class: "top-line" }, this.what, this.health), this.strip.el), this.view);
     addEventListener("hashchange", () => this.navigate());
+  }
+
+  /** Whether this page may change things. What does that has the class `acts`: it is not shown in the past. */
+  get mayChange() {
+    return Boolean(this.about.may_change);
+  }
+
+  /** Say what came of a change: a sentence, or an error. `stays`: until the view after the next one. */
+  say(what, stays = false) {
+    fill(this.said, what instanceof Error ? failed(what) : h("div", { class: "note done" }, h("span", {}, what), h("button", { class: "plain", "aria-label": "Close this message", onclick: () => fill(this.said) }, "✕")));
+    this.saidStays = stays;
+    scrollTo(0, 0);
   }
 
   fold(open) {
@@ -101,7 +114,9 @@ class App {
     document.title = `${VIEWS.find(([name]) => name === this.route.view)[1]} – ${this.about.name} – rayft`;
     this.shown?.close?.();
     const mine = (this.shown = {});
-    fill(this.view, this.notes, h("p", { class: "soft" }, "…"));
+    if (!this.saidStays) fill(this.said);
+    this.saidStays = false;
+    fill(this.view, this.notes, this.said, h("p", { class: "soft" }, "…"));
     scrollTo(0, 0);
     await this.resolve();
     const { open } = await import(`./${this.route.view}.js`);
@@ -110,10 +125,10 @@ class App {
     body.className = "contents";
     try {
       this.shown = await open(this, body);
-      this.view.replaceChildren(this.notes, ...body.childNodes);
+      this.view.replaceChildren(this.notes, this.said, ...body.childNodes);
       this.shown.drawn?.();
     } catch (error) {
-      fill(this.view, this.notes, failed(error));
+      fill(this.view, this.notes, this.said, failed(error));
     }
   }
 
@@ -138,6 +153,7 @@ class App {
         }
       }
     }
+    this.el.classList.toggle("in-past", !this.isNow);
     this.strip.show(this.moment, this.compared);
   }
 

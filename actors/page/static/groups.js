@@ -3,6 +3,7 @@
 import { h, ask, count, many, short, state, debouncedInput, fill, failed, empty, panel, plainTable, num, as, span, when, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 import { Chart } from "./chart.js";
+import * as changing from "./changing.js";
 
 const WELL = new Set(["Stable", "Reconciling", "Assigning"]);
 const shape = (name) => (name === null ? "–" : WELL.has(name) ? state(false, name) : name === "Empty" ? state(false, name, "○") : name === "Dead" ? state(true, name) : state(false, name, "◐"));
@@ -57,13 +58,16 @@ async function one(app, root, name) {
   const chart = new Chart({ height: 200 });
   const choice = h("div", { class: "choice", role: "group", "aria-label": "How far back" }, ["hour", "day"].map((one) => h("button", { "aria-pressed": String((param("span") || "hour") === one), onclick: (event) => { app.set({ span: one === "hour" ? "" : one }); for (const other of event.target.parentNode.children) other.setAttribute("aria-pressed", String(other === event.target)); } }, one === "hour" ? "An hour" : "A day")));
   const said = h("p", { class: "soft" });
+  let behind = null;
+  const tools = app.mayChange ? h("div", { class: "tools acts" }, h("button", { onclick: () => changing.resetGroup(app, name) }, "Reset offsets"), h("button", { class: "danger", onclick: () => changing.deleteGroup(app, name, behind) }, "Delete")) : null;
   lag.append(h("div", { class: "view-head" }, h("h2", {}, "Lag over time, records"), choice), chart.el, said);
   lag.firstChild.firstChild.style.flex = "1";
-  root.append(h("div", { class: "view-head" }, h("h1", {}, h("a", { href: app.link("groups") }, "Groups"), " / ", name)), past(app) ?? "", figures, h("div", { class: "grid" }, lag, parts, members));
+  root.append(h("div", { class: "view-head" }, h("h1", {}, h("a", { href: app.link("groups") }, "Groups"), " / ", name)), past(app) ?? "", tools ?? "", figures, h("div", { class: "grid" }, lag, parts, members));
 
   const load = newest(async (signal) => {
     const [told, over] = await Promise.all([ask("/group", { name }, { signal }), ask("/group/lag", { name, span: param("span") }, { signal })]);
     const known = told.rows.filter((row) => row[4] !== null), sum = known.reduce((all, row) => all + row[4], 0);
+    behind = known.length ? sum : null;
     const figure = (value, words) => h("div", { class: "panel three figure" }, h("span", { class: "large" }, value), h("span", { class: "soft" }, words));
     fill(figures, figure(shape(told.state), `${told.type}${told.protocol ? `, ${told.protocol}` : ""}`), figure(known.length ? count(sum) : "–", "records behind"), figure(known.length ? trend(over.per_s, over.caught_up_s, sum) : "–", "trend"), figure(count(told.member_count), told.member_count === 1 ? "member" : "members"));
     draw(over);

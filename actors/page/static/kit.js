@@ -95,6 +95,9 @@ export async function ask(path, params = {}, options = {}) {
   throw new Refused(told.error ?? `The page's process answered with ${answer.status}.`, answer.status);
 }
 
+/** Asks for a change, or for what one would do. */
+export const post = (path, body) => ask(path, {}, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
 /** Calls a function with the last arguments, at most once in a while. */
 export function later(ms, act) {
   let timer = 0;

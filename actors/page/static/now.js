@@ -2,6 +2,7 @@
 
 import { h, ask, fill, count, many, state, panel, plainTable, num, as, span, when, empty, newest, failed } from "./kit.js";
 import { Chart } from "./chart.js";
+import { deeds } from "./changing.js";
 
 const KEPT = 300;
 
@@ -9,11 +10,11 @@ export async function open(app, root) {
   const verdict = h("div", { class: "verdict", role: "status" });
   const faults = panel("What is wrong", "hidden");
   const figures = h("div", { class: "grid" });
-  const quorum = panel("Quorum", "six"), brokers = panel("Brokers", "six"), lags = panel("Lag of each voter, records", "hidden");
+  const quorum = panel("Quorum", "six"), brokers = panel("Brokers", "six"), lags = panel("Lag of each voter, records", "hidden"), nodes = panel("", "hidden");
   const chart = new Chart({ height: 150 });
   lags.append(chart.el);
   const seen = { leader: null, times: [], voters: new Map() };
-  root.append(verdict, figures, h("div", { class: "grid" }, faults, quorum, brokers, lags));
+  root.append(verdict, figures, h("div", { class: "grid" }, faults, quorum, brokers, lags, nodes));
   figures.style.marginTop = "16px";
 
   const load = newest(async (signal) => {
@@ -27,7 +28,24 @@ export async function open(app, root) {
     showFaults(told.findings);
     showQuorum(told.quorum);
     showBrokers(told.brokers);
+    if (app.isNow && app.about.has_nodes) await showNodes(signal);
+    else nodes.className = "hidden";
   });
+
+  const SHAPES = { serves: [false, "runs"], starts: [false, "starts", "◐"], frozen: [true, "frozen"], down: [true, "down"] };
+  let drawn = "";
+  /** What may be done to the nodes of a local cluster. It is drawn anew only when it has changed, so that keys keep their place. */
+  async function showNodes(signal) {
+    const told = await ask("/nodes", {}, { signal });
+    const text = JSON.stringify(told);
+    if (text === drawn) return;
+    drawn = text;
+    const key = document.activeElement?.dataset?.key;
+    nodes.className = "panel";
+    fill(nodes, h("h2", {}, "Faults, for demonstration"), h("p", { class: "soft" }, "This cluster is rayft up's own. See above and in Time what the others make of it."),
+      plainTable(["node", "roles", "state", ""], told.nodes.map((one) => [one.ids.join(" and "), as(h("span", { class: "soft" }, one.roles.join(", "))), as(state(...SHAPES[one.state])), as(deeds(app, one))])));
+    if (key) (nodes.querySelector(`[data-key="${key}"]`) ?? nodes.querySelector(`[data-key$="-${key.split("-")[1]}"]`))?.focus();
+  }
 
   function showFaults(found) {
     faults.className = found.length ? "panel" : "hidden";

@@ -2,6 +2,7 @@
 
 import { h, ask, panel, plainTable, num, as, empty, fill, failed, debouncedInput, many } from "./kit.js";
 import { Rows } from "./rows.js";
+import { brokerSetting } from "./changing.js";
 
 export async function open(app, root) {
   const param = (name) => app.route.params.get(name) ?? "";
@@ -13,7 +14,7 @@ export async function open(app, root) {
   });
   const features = panel("Features", "six"), differing = panel("What differs between brokers", "six");
   const search = debouncedInput({ placeholder: "Find", "aria-label": "Find", value: param("q") }, (q) => app.set({ q }));
-  root.append(h("div", { class: "view-head" }, h("h1", {}, "Settings"), h("span", { class: "soft" }, "Values that are secret are hidden.")), h("div", { class: "tools" }, search), rows.el, h("div", { class: "grid" }, features, differing));
+  root.append(h("div", { class: "view-head" }, h("h1", {}, "Settings"), h("span", { class: "soft" }, "Values that are secret are hidden.")), h("div", { class: "tools" }, search, app.about.may_change && h("button", { class: "acts", onclick: () => brokerSetting(app) }, "Change a setting of brokers")), rows.el, h("div", { class: "grid" }, features, differing));
 
   const load = async () => {
     const told = await ask("/tables/features", { at: app.at, n: 200 });

@@ -2,6 +2,7 @@
 
 import { h, ask, count, many, state, debouncedInput, fill, failed, empty, panel, plainTable, num, as, pairs, when, brief as short, size, drawer, newest } from "./kit.js";
 import { Rows } from "./rows.js";
+import * as changing from "./changing.js";
 
 export async function open(app, root) {
   return app.route.rest.length ? one(app, root, app.route.rest[0]) : all(app, root);
@@ -22,7 +23,7 @@ async function all(app, root) {
     nothing: () => (param("q") ? "No topic has this name at this moment." : "There was no topic at this moment."),
   });
   const search = debouncedInput({ placeholder: "Find a topic", "aria-label": "Find a topic", value: param("q") }, (q) => app.set({ q }));
-  root.append(h("div", { class: "view-head" }, h("h1", {}, "Topics")), h("div", { class: "tools" }, search), rows.el);
+  root.append(h("div", { class: "view-head" }, h("h1", {}, "Topics")), h("div", { class: "tools" }, search, app.mayChange && h("button", { class: "main acts", onclick: () => changing.createTopic(app) }, "New topic")), rows.el);
   await rows.reload();
   return { update: () => rows.reload({ top: true }), pulse: (_, changed) => changed && rows.reload(), close: () => rows.close(), drawn: () => rows.lay() };
 }
@@ -36,6 +37,13 @@ async function one(app, root, name) {
   if (!app.about.live) {
     root.append(panel("", "", empty("These are files of a metadata log. The records of a topic can be read from a running cluster: rayft ui -b HOST:PORT. ", h("a", { href: app.link("partitions", { q: name }) }, "Its partitions are here."))));
     return {};
+  }
+  if (app.mayChange) {
+    const act = (words, what, kind = "") => h("button", { class: kind, onclick: what }, words);
+    root.append(h("div", { class: "tools acts" }, act("Write a record", () => changing.produce(app, name, app.route.params.get("partition") ?? "")), act("More partitions", async () => {
+      const told = await ask(`/topics/${encodeURIComponent(name)}`).catch((error) => app.say(error));
+      if (told) changing.growTopic(app, name, told.rows.length);
+    }), act("Empty", () => changing.emptyTopic(app, name), "danger"), act("Delete", () => changing.deleteTopic(app, name), "danger")));
   }
   if (!app.isNow) root.append(h("div", { class: "note" }, "Records and offsets are those of now: the slider moves the metadata alone."));
   return { records, offsets, settings }[tab](app, root, name);
@@ -171,7 +179,7 @@ async function records(app, root, name) {
 
   await rows.reload();
   begin(false);
-  return { close: () => (end(""), rows.close()), drawn: () => rows.lay() };
+  return { changed: () => begin(false), close: () => (end(""), rows.close()), drawn: () => rows.lay() };
 }
 
 const kindOf = (from) => (["latest", "earliest"].includes(from) ? from : /^\d+$/.test(from) ? "offset" : "time");
@@ -213,8 +221,11 @@ async function settings(app, root, name) {
     const told = (await ask(`/topics/${encodeURIComponent(name)}`)).settings;
     if (!told) return fill(box, empty("The cluster does not tell this topic's settings: DESCRIBE_CONFIGS may not be granted."));
     const own = told.filter((one) => one[2] === "topic"), others = told.filter((one) => one[2] !== "topic");
-    const table = (some) => plainTable(["setting", "value", "from"], some.map(([key, value, source]) => [as(h("span", { class: "mono" }, key)), value === null || value === "" ? "–" : value, source]));
-    fill(box, h("h2", {}, "Set for this topic"), own.length ? table(own) : empty("Nothing: it has what the brokers have."), h("h2", {}, "From the brokers and defaults"), table(others));
+    const may = app.mayChange;
+    const acts = (key, value, source) => (may ? [as(h("div", { class: "deeds acts" }, h("button", { "aria-label": `Change ${key}`, onclick: () => changing.setSetting(app, name, key, value) }, "Change"), source === "topic" && h("button", { "aria-label": `Take ${key} back to the default`, onclick: () => changing.unsetSetting(app, name, key) }, "Default")))] : []);
+    const table = (some) => plainTable(["setting", "value", h("span", { class: "wide" }, "from"), ...(may ? [""] : [])], some.map(([key, value, source]) => [as(h("span", { class: "mono" }, key)), value === null || value === "" ? "–" : value, as(h("span", { class: "wide" }, source)), ...acts(key, value, source)]));
+    const add = may && h("div", { class: "tools acts" }, h("button", { onclick: () => changing.setSetting(app, name) }, "Set another one"));
+    fill(box, add, h("h2", {}, "Set for this topic"), own.length ? table(own) : empty("Nothing: it has what the brokers have."), h("h2", {}, "From the brokers and defaults"), table(others));
   };
   await load();
   return { update: load };

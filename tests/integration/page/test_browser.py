@@ -296,3 +296,78 @@ def test_a_page_that_was_refused_its_stream_asks_again(browser: Any, live: Page)
         others.close()
         walker.page.wait_for_selector(".pill:has-text('well')")
         assert all("503" in one for one in walker.wrong)
+
+
+# ---- changes
+
+
+@pytest.fixture
+def changer(browser: Any, cluster: rayft.Cluster, live: Page) -> Iterator[Walker]:
+    size = {"width": 390, "height": 844}
+    with (
+        page("-b", cluster.bootstrap_servers, "--allow-changes") as opened,
+        browser.new_context(viewport=size) as context,
+    ):
+        found = Walker(context, opened)
+        found.enter()
+        yield found
+        assert found.wrong == []
+
+
+def test_a_topic_is_made_written_to_and_deleted_with_the_keyboard(changer: Walker, name: str) -> None:
+    keys = changer.page.keyboard
+    changer.go("topics", "Topics")
+    changer.page.focus("main >> text=New topic")
+    keys.press("Enter")
+    changer.page.wait_for_selector("dialog[open]")
+    keys.type(name)
+    keys.press("Tab")
+    keys.type("2")
+    keys.press("Enter")
+    changer.page.wait_for_selector(f"[role=status] >> text=Topic {name} was created with 2 partitions.")
+    changer.go(f"topics/{name}", name)
+    changer.page.focus("main >> text=Write a record")
+    keys.press("Enter")
+    changer.page.wait_for_selector("dialog[open]")
+    keys.type("a key")
+    keys.press("Tab")
+    keys.type('{"a": "<i>value</i>"}')
+    changer.page.click("dialog >> text=Write >> nth=-1")
+    changer.page.wait_for_selector(f"[role=status] >> text=The record was written to {name}-")
+    changer.until("document.querySelectorAll('.rows-row').length === 1")
+    changer.page.click("main >> text=Delete")
+    changer.page.wait_for_selector("dialog >> text=with about 1 record")
+    assert changer.page.is_disabled("dialog button[type=submit]")
+    assert changer.page.evaluate("document.documentElement.scrollWidth") <= 390
+    keys.press("Escape")
+    changer.page.wait_for_selector("dialog", state="detached")
+    changer.page.click("main >> text=Delete")
+    changer.page.wait_for_selector("dialog[open]")
+    keys.type(name)
+    keys.press("Enter")
+    changer.page.wait_for_selector(f"[role=status] >> text=Topic {name} was deleted.")
+    assert "#/topics" in changer.page.url
+
+
+def test_a_refusal_is_said_in_the_dialog_and_nothing_is_offered_in_the_past(changer: Walker) -> None:
+    changer.go("topics/t-walk?tab=settings", "t-walk")
+    changer.page.click("main >> text=Set another one")
+    changer.page.fill("dialog input >> nth=0", "retention.ms")
+    changer.page.fill("dialog input >> nth=1", "soon")
+    changer.page.keyboard.press("Enter")
+    changer.page.wait_for_selector("dialog [role=alert] >> text=retention.ms")
+    assert all("409" in one for one in changer.wrong)
+    changer.wrong.clear()
+    changer.page.keyboard.press("Escape")
+    changer.go("topics", "Topics")
+    changer.page.focus("input[type=range]")
+    changer.page.keyboard.press("Home")
+    changer.page.wait_for_selector("main >> text=New topic", state="hidden")
+    changer.page.click(".when >> text=Now")
+    changer.page.wait_for_selector("main >> text=New topic", state="visible")
+
+
+def test_without_the_option_no_change_is_offered(walker: Walker) -> None:
+    for view, heading in (("topics", "Topics"), ("topics/t-walk", "t-walk"), ("settings", "Settings")):
+        walker.go(view, heading)
+        assert walker.page.query_selector(".acts") is None

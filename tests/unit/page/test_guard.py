@@ -170,6 +170,62 @@ def test_nothing_can_be_written(method: str) -> None:
     assert ask("/api/v1/now", BEARER, method=method).status == 405
 
 
+CHANGE = "/api/v1/changes/topics/create"
+MAY = ACCESS._replace(may_change=True)
+JSON = ("content-type", "application/json")
+OWN = ("origin", f"http://{HOST}")
+
+
+def may(*headers: tuple[str, str], path: str = CHANGE, method: str = "POST") -> Answer:
+    return ask(path, *headers, method=method, guarded=Guard(lambda *_: None, MAY))  # type: ignore[arg-type, return-value]
+
+
+def test_a_change_is_asked_for_where_it_is_allowed_and_nowhere_else() -> None:
+    assert may(BEARER, JSON).asked and may(BEARER, JSON, OWN).asked
+    assert may(BEARER, JSON, path="/api/v1/tried/groups/reset").asked
+    for path in (CHANGE, "/api/v1/tried/groups/reset"):
+        answer = ask(path, BEARER, JSON, OWN, method="POST")
+        assert (answer.status, answer.asked) == (405, False)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ((JSON, OWN), 401),
+        ((("authorization", "Bearer wrong"), JSON, OWN), 401),
+        ((BEARER, JSON, ("origin", "http://evil.example")), 403),
+        ((BEARER, JSON, ("origin", "null")), 403),
+        ((BEARER, JSON, ("sec-fetch-site", "cross-site")), 403),
+        ((BEARER, JSON, ("host", "evil.example")), 421),
+        ((BEARER, OWN), 415),
+        ((BEARER, OWN, ("content-type", "text/plain")), 415),
+        ((BEARER, OWN, ("content-type", "application/x-www-form-urlencoded")), 415),
+    ],
+)
+def test_a_change_of_somebody_else_is_refused(headers: tuple[tuple[str, str], ...], status: int) -> None:
+    answer = may(*headers)
+    assert (answer.status, answer.asked) == (status, False)
+
+
+def test_a_cookie_alone_changes_nothing() -> None:
+    guarded = Guard(lambda *_: None, MAY)  # type: ignore[arg-type, return-value]
+    cookie = ask("/", query="token=the-secret", guarded=guarded).headers["set-cookie"].partition(";")[0]
+    answer = ask(CHANGE, ("cookie", cookie), JSON, method="POST", guarded=guarded)
+    assert (answer.status, answer.asked) == (403, False)
+    assert ask(CHANGE, ("cookie", cookie), JSON, OWN, method="POST", guarded=guarded).asked
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_a_change_is_posted(method: str) -> None:
+    assert may(BEARER, JSON, OWN, method=method).status == 405
+    assert may(BEARER, JSON, OWN, method=method, path="/api/v1/now").status == 405
+
+
+def test_nothing_else_is_posted_where_changes_are_allowed() -> None:
+    for path in ("/api/v1/now", "/api/v1/changes", "/", "/api/v1/topics/t"):
+        assert may(BEARER, JSON, OWN, path=path).status == 405
+
+
 def test_a_long_address_is_refused() -> None:
     assert ask("/api/v1/now", BEARER, query="q=" + "x" * guard.TARGET_BYTES_MAX).status == 414
     assert ask("/" + "x" * guard.TARGET_BYTES_MAX).status == 414

@@ -9,8 +9,8 @@ import pytest
 
 from actors.client.errors import ClientError
 from actors.client.operations.fetching import Diverged, Fetched, OutOfRange
+from actors.client.operations.group_offsets.places import Span
 from actors.command.by_address import consuming
-from actors.command.by_address.places import Span
 from actors.command.output.record_format import PrintedRecord
 from fastpath.records.batch import Builder
 from tests.unit.command.by_address.test_words import options

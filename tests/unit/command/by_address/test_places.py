@@ -1,11 +1,11 @@
-"""Where in a topic words mean, and what a partition has of it."""
+"""Where in a topic words behind a command mean."""
 
 import time
 
 import pytest
 
+from actors.client.operations.group_offsets.places import PlaceInPartitions
 from actors.command.by_address import places
-from actors.command.by_address.places import PlaceInPartitions, Span
 
 
 @pytest.mark.parametrize(
@@ -33,22 +33,3 @@ def test_what_is_no_place_is_told_whatever_its_size(text: str, capsys: pytest.Ca
 
 def test_so_long_ago() -> None:
     assert abs(places.where("15m").number - (time.time() - 900) * 1000) < 5_000
-
-
-KNOWN = {("t", 0): Span(10, 20), ("t", 1): Span(0, 3)}
-
-
-@pytest.mark.parametrize(
-    ("place", "wanted"),
-    [
-        (PlaceInPartitions("beginning"), (10, 0)),
-        (PlaceInPartitions("end"), (20, 3)),
-        (PlaceInPartitions("last", 5), (15, 0)),
-        (PlaceInPartitions("offset", 12), (12, 3)),
-    ],
-)
-def test_a_place_stays_within_what_a_partition_has(place: PlaceInPartitions, wanted: tuple[int, int]) -> None:
-    steps = places.offsets(place, KNOWN)
-    with pytest.raises(StopIteration) as end:
-        next(steps)
-    assert tuple(end.value.value.values()) == wanted
