@@ -222,7 +222,9 @@ IDLE = frozenset({
     "value.deserializer", "value.serializer",
 })  # fmt: skip
 """The names of Java's settings that mean nothing here."""
-IDLE_PREFIXES = ("sasl.login.", "sasl.kerberos.", "sasl.oauthbearer.", "config.providers.")
+IDLE_PREFIXES = (
+    "sasl.login.", "sasl.kerberos.", "sasl.oauthbearer.", "config.providers.", "schema.registry.", "basic.auth.",
+)  # fmt: skip
 REFUSED = {
     "bootstrap.controllers": "write bootstrap.servers with the address of a broker",
     "config.providers": "references to other files are not followed here: write the values",

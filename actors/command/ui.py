@@ -26,6 +26,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="topics, records, groups and settings may be changed there (it only reads)",
     )
+    parser.add_argument(
+        "--schema-registry",
+        metavar="URL",
+        help="where the schemas of Avro and Protobuf values are (schema.registry.url of the client's settings)",
+    )
     parser.add_argument("--faults-fd", type=int, help=argparse.SUPPRESS)  # from rayft up: the socket of its nodes
     parser.add_argument(
         "--password-file", type=Path, metavar="FILE", help="the password of the page, instead of a token"

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from actors.page.guard import Access, Guard
 from actors.page.live.reading import READERS_MAX
 from actors.page.query.question import Questions
-from actors.page.routes import asked, changes, groups, overview, records, settings, tables
+from actors.page.routes import asked, changes, exports, groups, overview, records, settings, tables
 from actors.page.routes.asking import Place, answer, told
 from actors.page.routes.streams import Places
 from actors.page.watched import Watched
@@ -37,7 +37,7 @@ API = {
     "/partitions/{topic}/{partition:int}": tables.life,
     "/topics/{topic}": records.topic,
     "/topics/{topic}/records": records.records,
-    "/topics/{topic}/export": records.export,
+    "/topics/{topic}/export": exports.export,
     "/groups": groups.groups,
     "/groups/{group:name}": groups.in_path,
     "/group": groups.group,

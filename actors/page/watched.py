@@ -16,6 +16,7 @@ from actors.client.errors import ClientError
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
 from actors.page.changes.nodes import Nodes
+from actors.page.decoding.registry import Registry
 from actors.page.live.lags import Lags
 from actors.page.live.polls import Polls
 from actors.page.live.quorums import Quorums
@@ -103,11 +104,13 @@ class Watched:
 class Live:
     """The connections to a running cluster."""
 
-    def __init__(self, config: ClientConfig, kafka: Kafka, quorums: Quorums) -> None:
+    def __init__(self, config: ClientConfig, kafka: Kafka, quorums: Quorums, registry: Registry | None = None) -> None:
         self.config = config
         self.kafka = kafka
         self.quorums = quorums
         self.lags = Lags(kafka)
+        self.registry = registry
+        """The schemas of values; None: nobody has named a registry."""
         self.tailed: Tailed | None = None
         """The copy of the metadata log; None: it may not be read."""
 
@@ -143,7 +146,9 @@ async def directory(path: Path) -> AsyncIterator[Watched]:
 
 
 @asynccontextmanager
-async def cluster(config: ClientConfig, name: str, nodes: Nodes | None = None) -> AsyncIterator[Watched]:
+async def cluster(
+    config: ClientConfig, name: str, nodes: Nodes | None = None, registry: Registry | None = None
+) -> AsyncIterator[Watched]:
     """A running cluster by its address. Where its metadata log may not be read, brokers are asked instead. Raises
     ClientError."""
     async with Kafka(config) as kafka, Kafka(config) as following:
@@ -153,7 +158,7 @@ async def cluster(config: ClientConfig, name: str, nodes: Nodes | None = None) -
         def tell() -> None:
             told.append(asyncio.get_running_loop().create_task(watched.tell()))
 
-        live = Live(config, kafka, Quorums(kafka, tell))
+        live = Live(config, kafka, Quorums(kafka, tell), registry)
         try:
             known, why = await _known(kafka, tailed, live)
             watched = Watched(name, known, live, nodes)

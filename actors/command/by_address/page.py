@@ -2,12 +2,17 @@
 
 import argparse
 import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from actors.client.errors import ClientError
 from actors.client.properties import client_config
 from actors.command.by_address.connection import is_named, settings, wrong
 from actors.host.cluster_error import ClusterError
 from actors.printable import printable
+
+if TYPE_CHECKING:
+    from actors.page.decoding.registry import Registry
 
 DEFAULTS = {"default.api.timeout.ms": "8000", "request.timeout.ms": "5000", "client.id": "rayft-ui"}
 """Settings that count where the user has none: a page that waits longer for an answer says so."""
@@ -44,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         given = settings(options)
         name = given["bootstrap.servers"]
         nodes = Nodes(options.faults_fd) if options.faults_fd is not None and options.allow_changes else None
-        shown = watched.cluster(client_config({**DEFAULTS, **given}), name, nodes)
+        shown = watched.cluster(client_config({**DEFAULTS, **given}), name, nodes, _registry(options, given))
 
     def ready(address: str) -> None:
         may = ", and may change it" if options.allow_changes else ""
@@ -58,6 +63,15 @@ def run(options: argparse.Namespace) -> int:
     except asyncio.CancelledError:
         return 1  # a signal has ended it before it was open
     return 0
+
+
+def _registry(options: argparse.Namespace, given: Mapping[str, str]) -> "Registry | None":
+    """The schema registry, if one is named. Raises ValueError."""
+    from actors.page.decoding.registry import Registry
+
+    url = options.schema_registry or given.get("schema.registry.url", "").partition(",")[0].strip()
+    login = given.get("schema.registry.basic.auth.user.info") or given.get("basic.auth.user.info", "")
+    return Registry(url, login) if url else None
 
 
 def _require() -> None:

@@ -32,6 +32,7 @@ async def overview(request: Request) -> Response:
     may_change = live and bool(request.app.state.may_change)
     return told({
         "name": watched.name, "kind": "cluster" if live else "directory", "live": live, "may_change": may_change,
+        "has_registry": watched.live is not None and watched.live.registry is not None,
         "has_nodes": may_change and watched.nodes is not None, **found,
     })  # fmt: skip
 

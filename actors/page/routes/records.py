@@ -1,4 +1,4 @@
-"""The answers about one topic: its partitions with their offsets, its records as they are read, and those as JSON lines."""
+"""The answers about one topic: its partitions with their offsets, and its records as they are read."""
 
 import asyncio
 import base64
@@ -15,8 +15,8 @@ from actors.client.operations import configs
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
 from actors.client.operations.topics import describe
+from actors.page.decoding.decoded import Decoder, decoder
 from actors.page.live.reading import FIELDS, READERS_MAX, Progress, Wish, last, read
-from actors.page.live.reading import Found as Records
 from actors.page.metadata.slices import countable
 from actors.page.routes.asking import number, place, text, told
 from actors.page.routes.streams import Places, Streamed
@@ -25,7 +25,7 @@ from actors.page.watched import Live
 PREVIEW_BYTES = 4 << 10
 """How much of a value is told in a list."""
 WHOLE_BYTES = 4 << 20
-COUNT_MAX, EXPORT_MAX = 1_000, 1_000_000
+COUNT_MAX = 1_000
 OFFSETS_S = 5.0
 
 
@@ -80,7 +80,7 @@ async def _settings(request: Request, name: str) -> list[list[Any]] | None:
 # ---- records
 
 
-def _wish(request: Request, most: int) -> Wish:
+def wish_of(request: Request, most: int) -> Wish:
     """What a request wants to read. Raises ValueError."""
     given = text(request, "from") or "latest"
     asked: int | str = int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else given
@@ -98,32 +98,27 @@ def _wish(request: Request, most: int) -> Wish:
 
 async def records(request: Request) -> Response:
     """Records as server-sent events: `progress`, `records`, and `end` or `failed`."""
-    wish, preview = _wish(request, COUNT_MAX), number(request, "bytes", PREVIEW_BYTES, WHOLE_BYTES)
-    config = live(request).config
-    return _streamed(request, _told(config, wish, preview), "text/event-stream", {"x-accel-buffering": "no"})
+    wish, preview = wish_of(request, COUNT_MAX), number(request, "bytes", PREVIEW_BYTES, WHOLE_BYTES)
+    return streamed(request, _told(live(request), wish, preview), "text/event-stream", {"x-accel-buffering": "no"})
 
 
-async def export(request: Request) -> Response:
-    """Records as JSON lines, to be kept."""
-    wish = _wish(request, EXPORT_MAX)._replace(is_tail=False)
-    name = "".join(one if one.isalnum() or one in "-_." else "_" for one in wish.topic)
-    headers = {"content-disposition": f'attachment; filename="{name}.jsonl"'}
-    return _streamed(request, _lines(live(request).config, wish), "application/x-ndjson", headers)
-
-
-def _streamed(request: Request, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> Response:
+def streamed(request: Request, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> Response:
     readers: Places = request.app.state.readers
     if readers.is_full:
         return told({"error": f"{READERS_MAX} readings are under way already: stop one, then try again."}, 503)
     return Streamed(readers, body, kind, headers)
 
 
-async def _told(config: Any, wish: Wish, preview: int) -> AsyncIterator[bytes]:
+async def _told(live: Live, wish: Wish, preview: int) -> AsyncIterator[bytes]:
+    async def event(table: pa.Table) -> bytes:
+        read = await reader(live, table, preview > PREVIEW_BYTES)
+        return await asyncio.to_thread(lambda: _event("records", rows_of(table, preview, read)))
+
     held: list[pa.Table] = []
     shown = 0
     is_last = wish.place == "latest" and not wish.is_tail
     try:
-        async for one in read(config, wish):
+        async for one in read(live.config, wish):
             if isinstance(one, Progress):
                 yield _event("progress", one._asdict())
             elif is_last:
@@ -131,9 +126,9 @@ async def _told(config: Any, wish: Wish, preview: int) -> AsyncIterator[bytes]:
             else:
                 few = one.table.slice(max(0, len(one.table) - wish.number) if wish.is_tail else 0, wish.number - shown)
                 shown += 0 if wish.is_tail else len(few)
-                yield _event("records", rows_of(few, preview))
+                yield await event(few)
         if held:
-            yield _event("records", rows_of(held[0], preview))
+            yield await event(held[0])
         yield _event("end", {})
     except (ClientError, ValueError) as error:
         yield _event("failed", {"error": str(error)})
@@ -144,31 +139,47 @@ def _event(name: str, value: Any) -> bytes:
     return b"event: " + name.encode() + b"\ndata: " + made + b"\n\n"
 
 
-def rows_of(table: pa.Table, preview: int) -> list[dict[str, Any]]:
-    """Records as JSON has them, with the beginnings of their values."""
+async def reader(live: Live, table: pa.Table, is_whole: bool) -> Decoder | None:
+    """What reads the values of records by their schemas; None: there is no registry."""
+    if live.registry is None:
+        return None
+    return await decoder(live.registry, (*table["key"].to_pylist(), *table["value"].to_pylist()), is_whole)
+
+
+def rows_of(table: pa.Table, preview: int, read: Decoder | None = None) -> list[dict[str, Any]]:
+    """Records as JSON has them, with the beginnings of their values, and what those say that have a schema."""
     return [
         {
             "partition": row["partition"],
             "offset": row["offset"],
             "timestamp": row["timestamp"],
-            "key": part(row["key"], preview),
-            "value": part(row["value"], preview),
+            "key": part(row["key"], preview, read),
+            "value": part(row["value"], preview, read),
             "headers": [[one["key"], part(one["value"], preview)] for one in row["headers"] or ()],
         }
-        for row in _dicts(table)
+        for row in dicts(table)
     ]
 
 
-def _dicts(table: pa.Table) -> list[dict[str, Any]]:
+def dicts(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table of records, with their times as ms since 1970."""
     found: list[dict[str, Any]] = pa.table({name: countable(table[name]) for name in table.column_names}).to_pylist()
     return found
 
 
-def part(data: bytes | None, preview: int) -> dict[str, Any] | None:
-    """Bytes as text if they are UTF-8, else as base64: the beginning, and how many there are. None stays none."""
+def part(data: bytes | None, preview: int, read: Decoder | None = None) -> dict[str, Any] | None:
+    """Bytes as text if they are UTF-8, else as base64: the beginning, and how many there are; `decoded` and `schema` where
+    they have a schema. None stays none."""
     if data is None:
         return None
+    found = _shown(data, preview)
+    decoded = read.read(data) if read is not None else None
+    if decoded is not None:
+        found |= {"schema": decoded.schema, **({"decoded": decoded.text} if decoded.text else {})}
+    return found
+
+
+def _shown(data: bytes, preview: int) -> dict[str, Any]:
     size, shown = len(data), data[:preview]
     for cut in range(4 if size > preview else 1):  # a character may be cut
         try:
@@ -176,37 +187,3 @@ def part(data: bytes | None, preview: int) -> dict[str, Any] | None:
         except UnicodeDecodeError:
             continue
     return {"size": size, "base64": base64.b64encode(shown).decode()}
-
-
-async def _lines(config: Any, wish: Wish) -> AsyncIterator[bytes]:
-    left = wish.number
-    try:
-        async for one in read(config, wish):
-            if isinstance(one, Records):
-                few = one.table.slice(0, left)
-                left -= len(few)
-                yield await asyncio.to_thread(lambda few=few: b"".join(map(_line, _dicts(few))))  # type: ignore[misc]
-    except (ClientError, ValueError) as error:
-        yield json.dumps({"error": str(error)}).encode() + b"\n"
-
-
-def _line(row: dict[str, Any]) -> bytes:
-    made = {
-        "partition": row["partition"],
-        "offset": row["offset"],
-        "timestamp": row["timestamp"],
-        "key": _whole(row["key"]),
-        "value": _whole(row["value"]),
-        "headers": [{"key": one["key"], "value": _whole(one["value"])} for one in row["headers"] or ()],
-    }
-    return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-
-
-def _whole(data: bytes | None) -> Any:
-    """Bytes as `rayft consume --json` has them."""
-    if data is None:
-        return None
-    try:
-        return str(data, "utf-8")
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}

@@ -51,8 +51,10 @@ async function one(app, root, name) {
 
 // ---- records
 
+/** What a value says by its schema, as if that were its text. */
+const by = (part, way) => (way === "schema" && part?.decoded !== undefined ? { size: part.size, text: part.decoded } : part);
 const text = (part) => (part === null ? null : part.text ?? `${part.base64.slice(0, 400)}${part.base64.length > 400 ? "…" : ""}`);
-const brief = (part, way) => (part === null ? h("span", { class: "soft" }, "null") : part.text === undefined || way === "bytes" ? h("span", { class: "mono soft" }, hex(part, 24)) : part.text === "" ? h("span", { class: "soft" }, "empty") : part.text.slice(0, 300));
+const brief = (given, way, part = by(given, way)) => (part === null ? h("span", { class: "soft" }, "null") : part.text === undefined || way === "bytes" ? h("span", { class: "mono soft" }, hex(part, 24)) : part.text === "" ? h("span", { class: "soft" }, "empty") : part.text.slice(0, 300));
 
 function bytes(part) {
   if (part.base64 === undefined) return new TextEncoder().encode(part.text);
@@ -70,7 +72,8 @@ function dump(part) {
   }
   return lines.join("\n");
 }
-function pretty(part, way) {
+function pretty(given, way) {
+  const part = by(given, way);
   if (part === null) return "null";
   if (way === "bytes" || part.text === undefined) return dump(part);
   if (way === "text") return part.text;
@@ -91,12 +94,13 @@ async function records(app, root, name) {
   const search = h("input", { type: "search", "aria-label": "Text that a record must hold", placeholder: "Records that hold this text", class: "grow", value: param("q") });
   const n = h("select", { "aria-label": "How many" }, [50, 200, 1000].map((one) => h("option", { value: String(one), selected: param("n") === String(one) }, `${one} records`)));
   const go = h("button", { class: "main", type: "submit" }, "Read"), live = h("button", { type: "button", onclick: () => begin(true) }, "Live"), stop = h("button", { type: "button", onclick: () => end("stopped") }, "Stop");
-  const keep = h("a", { class: "button", download: "" }, "Export");
+  const keeps = { jsonl: h("a", { download: "" }, "JSON lines"), parquet: h("a", { download: "" }, "Parquet") };
+  const keep = h("span", { class: "export", title: "At most 100,000 records, from the same place and with the same text" }, "Export ", keeps.jsonl, keeps.parquet);
   const form = h("form", { class: "tools", onsubmit: (event) => (event.preventDefault(), begin(false)) }, from, place, partition, search, field, n, go, live, stop, keep);
   const said = h("span", { class: "soft", role: "status" }), bar = h("div", {}), progress = h("div", { class: "progress" }, bar);
   const box = h("div", {});
-  let way = param("as", "text"), found = [], source = null, rows = null;
-  const ways = h("div", { class: "choice", role: "group", "aria-label": "Values as" }, ["text", "JSON", "bytes"].map((one) => h("button", { "aria-pressed": String(one === way), onclick: (event) => { way = one; app.set({ as: one === "text" ? "" : one }); for (const other of event.target.parentNode.children) other.setAttribute("aria-pressed", String(other === event.target)); rows?.draw(); } }, one)));
+  let way = param("as", app.about.has_registry ? "schema" : "text"), found = [], source = null, rows = null;
+  const ways = h("div", { class: "choice", role: "group", "aria-label": "Values as" }, [...(app.about.has_registry ? ["schema"] : []), "text", "JSON", "bytes"].map((one) => h("button", { "aria-pressed": String(one === way), onclick: (event) => { way = one; app.set({ as: one === (app.about.has_registry ? "schema" : "text") ? "" : one }); for (const other of event.target.parentNode.children) other.setAttribute("aria-pressed", String(other === event.target)); rows?.draw(); } }, one)));
   root.append(form, h("div", { class: "view-head" }, said, ways), progress, box);
 
   rows = new Rows({
@@ -131,8 +135,7 @@ async function records(app, root, name) {
     end("");
     const given = wish(tail);
     app.set({ from: given.from === "latest" ? "" : given.from, partition: given.partition, q: given.q, field: given.field, n: given.n === "50" ? "" : given.n });
-    keep.href = `api/v1/topics/${encodeURIComponent(name)}/export?${new URLSearchParams({ ...given, n: "100000" })}`;
-    keep.title = "At most 100,000 records as JSON lines, from the same place and with the same text";
+    for (const [format, link] of Object.entries(keeps)) link.href = `api/v1/topics/${encodeURIComponent(name)}/export?${new URLSearchParams({ ...given, n: "100000", format })}`;
     found = [];
     rows.reload({ top: true });
     rows.message.replaceChildren();
@@ -167,14 +170,15 @@ async function records(app, root, name) {
   async function show(row) {
     const { body } = drawer(`${name}-${row.partition}, offset ${count(row.offset)}`, "");
     const draw = (one) => fill(body,
-      pairs([["Time", `${when(one.timestamp, true)} UTC`], ["Key", one.key === null ? "null" : size(one.key.size)], ["Value", one.value === null ? "null (a tombstone)" : size(one.value.size)]]),
+      pairs([["Time", `${when(one.timestamp, true)} UTC`], ["Key", one.key === null ? "null" : size(one.key.size)], ["Value", one.value === null ? "null (a tombstone)" : size(one.value.size)],
+        ...[["Key", one.key], ["Value", one.value]].filter(([, part]) => part?.schema).map(([words, part]) => [`${words}’s schema`, part.decoded === undefined ? h("span", { class: "bad" }, part.schema) : part.schema])]),
       h("h3", {}, "Key"), h("pre", { class: "value" }, pretty(one.key, way)), h("h3", {}, "Value"), h("pre", { class: "value" }, pretty(one.value, way)),
       one.value && one.value.size > bytes(one.value).length ? h("p", { class: "soft" }, `The first ${size(bytes(one.value).length)} of ${size(one.value.size)}.`) : "",
       h("h3", {}, "Headers"), one.headers.length ? plainTable(["name", "value"], one.headers.map(([key, value]) => [key, text(value) ?? "null"])) : empty("It has no headers."));
     body.style.display = "grid";
     body.style.gap = "12px";
     draw(row);
-    if (row.value && row.value.size > bytes(row.value).length) whole(name, row).then((one) => one && draw(one));
+    if (row.value && (row.value.size > bytes(row.value).length || (row.value.schema && row.value.decoded === undefined))) whole(name, row).then((one) => one && draw(one));
   }
 
   await rows.reload();

@@ -7,7 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.page.routes.records import _dicts, _event, _line, part, rows_of
+from actors.page.routes.exports import line
+from actors.page.routes.records import _event, dicts, part, rows_of
 
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode), st.integers(0, 50))
@@ -43,4 +44,4 @@ def test_a_record_with_a_time_beyond_the_calendar_is_told() -> None:
         "key": [b"k"], "value": [b"v"], "headers": headers,
     })  # fmt: skip
     assert rows_of(table, 10)[0]["timestamp"] == 1_700_000_000_000_000
-    assert json.loads(_line(_dicts(table)[0]))["timestamp"] == 1_700_000_000_000_000
+    assert json.loads(line(dicts(table)[0]))["timestamp"] == 1_700_000_000_000_000

@@ -1,0 +1,162 @@
+"""A schema registry, read over HTTP (the API of Confluent's, which others have too): schemas by the ids in values.
+
+This file alone decides how long a registry may take, and what its answers may be. A registry that is away costs one wait of
+ANSWER_S in AWAY_S, and a sentence: records are shown as bytes then. Redirections are not followed. The login is sent to the
+registry alone and is in no message.
+"""
+
+import asyncio
+import base64
+import json
+import ssl
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+ANSWER_S = 3.0
+AWAY_S = 15.0
+"""How long a registry that did not answer is not asked again, s."""
+ANSWER_BYTES_MAX = 2 << 20
+HEAD_BYTES_MAX = 16 << 10
+KEPT_MAX = 10_000
+REFERENCES_MAX = 64
+AT_ONCE = 8
+
+
+class Written(NamedTuple):
+    """A schema as the registry has it."""
+
+    kind: str
+    """AVRO, PROTOBUF or JSON."""
+    text: str
+    others: dict[str, str]
+    """The schemas that it refers to, by the names that it has for them, each behind those that it refers to itself."""
+
+
+class Absent(Exception):
+    """The registry does not give a schema. The text is one sentence."""
+
+
+class Registry:
+    """The schemas of one registry that were asked for."""
+
+    def __init__(self, url: str, login: str = "") -> None:
+        """`login`: name:password; empty: none but what the URL has. Raises ValueError for a URL that is none."""
+        wrong = ValueError("the schema registry has to be a URL, as http://localhost:8081.")
+        try:
+            split = urlsplit(url)
+            port = split.port
+        except ValueError:
+            raise wrong from None
+        if split.scheme not in ("http", "https") or not split.hostname or split.query or split.fragment:
+            raise wrong
+        self.is_secure = split.scheme == "https"
+        self.host = split.hostname
+        self.port = port or (443 if self.is_secure else 80)
+        self._path = split.path.rstrip("/")
+        named = f"{unquote(split.username)}:{unquote(split.password or '')}" if split.username else ""
+        self._login = base64.b64encode((login or named).encode()).decode() if login or named else ""
+        self._known: dict[int, Written | str] = {}
+        self._away_until_s = 0.0
+        self._why = ""
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def name(self) -> str:
+        """The address, without a login."""
+        return f"{'https' if self.is_secure else 'http'}://{self.host}:{self.port}{self._path}"
+
+    async def schemas(self, ids: Iterable[int]) -> dict[int, Written | str]:
+        """Each schema, or the sentence that says why there is none. Takes at most ANSWER_S."""
+        wanted = set(ids)
+        new = wanted - self._known.keys()
+        away: dict[int, Written | str] = {}
+        if new and time.monotonic() < self._away_until_s:
+            away = dict.fromkeys(new, self._why)
+        elif new:
+            away = await self._fetched(new)
+        return {id: self._known.get(id) or away.get(id) or "the registry did not answer in time" for id in wanted}
+
+    async def _fetched(self, ids: set[int]) -> dict[int, Written | str]:
+        """What could not be had of some schemas; the others are kept."""
+        if len(self._known) + len(ids) > KEPT_MAX:
+            self._known.clear()
+        tasks = {id: asyncio.create_task(self._schema(id)) for id in ids}
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await asyncio.wait(tasks.values())
+        except TimeoutError:
+            pass
+        away: dict[int, Written | str] = {}
+        for id, task in tasks.items():
+            if not task.done():
+                task.cancel()
+                away[id] = self._gone(f"the schema registry {self.name} does not answer within {ANSWER_S:.0f} s")
+            elif (error := task.exception()) is None:
+                self._known[id] = task.result()
+            elif isinstance(error, Absent):
+                self._known[id] = str(error)
+            elif isinstance(error, OSError | EOFError):
+                away[id] = self._gone(f"the schema registry {self.name} does not answer")
+            else:
+                self._known[id] = f"the answer of the schema registry {self.name} cannot be read"
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        return away
+
+    def _gone(self, why: str) -> str:
+        self._away_until_s, self._why = time.monotonic() + AWAY_S, why
+        return why
+
+    async def _schema(self, id: int) -> Written:
+        async with self._turns:
+            found = await self._get(f"/schemas/ids/{id}", f"schema {id}")
+            others: dict[str, str] = {}
+            await self._referred(found, others, [REFERENCES_MAX])
+            return Written(str(found.get("schemaType") or "AVRO"), str(found["schema"]), others)
+
+    async def _referred(self, schema: dict[str, Any], others: dict[str, str], left: list[int]) -> None:
+        """Ask for what a schema refers to, those first to which that refers."""
+        for one in schema.get("references") or ():
+            name, subject, version = str(one["name"]), str(one["subject"]), int(one["version"])
+            if name in others:
+                continue
+            left[0] -= 1
+            if left[0] < 0:
+                raise Absent("its schema refers to too many others")
+            path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
+            found = await self._get(path, f"{subject}, version {version}")
+            await self._referred(found, others, left)
+            others[name] = str(found["schema"])
+
+    async def _get(self, path: str, what: str) -> dict[str, Any]:
+        """The answer to a question. Raises Absent, OSError, EOFError, and others for an answer that is none."""
+        context = ssl.create_default_context() if self.is_secure else None
+        reader, writer = await asyncio.open_connection(self.host, self.port, ssl=context, limit=HEAD_BYTES_MAX)
+        try:
+            login = f"Authorization: Basic {self._login}\r\n" if self._login else ""
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            writer.write(
+                f"GET {self._path}{path} HTTP/1.0\r\nHost: {host}:{self.port}\r\nAccept: application/json\r\n{login}"
+                f"Connection: close\r\n\r\n".encode()
+            )
+            status = int((await reader.readline()).split()[1])
+            while (await reader.readline()).strip():
+                pass
+            data = bytearray()
+            while more := await reader.read(1 << 16):
+                data += more
+                if len(data) > ANSWER_BYTES_MAX:
+                    raise Absent(f"the schema registry's answer for {what} is too long")
+        finally:
+            writer.close()
+        if status in (401, 403):
+            raise Absent(f"the schema registry does not let this page read {what}: it needs a login")
+        if status == 404:
+            raise Absent(f"the schema registry has no {what}")
+        if status != 200:
+            raise ConnectionError(f"{status}")
+        found = json.loads(data)
+        if not isinstance(found, dict):
+            raise TypeError
+        return found
