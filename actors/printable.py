@@ -1,4 +1,4 @@
-"""Text of others, as it is printed on a terminal.
+"""Text of others, as it is printed on a terminal, and as a notebook shows it.
 
 This file alone decides what becomes of characters that a terminal obeys: names of topics, groups and users, keys, values and
 sentences of errors come from anybody who can write into a cluster, and may hold sequences that set the title of a window,
@@ -8,13 +8,17 @@ move the cursor or hide what follows. Rules:
    nobody has to remember it.
 2. What draws on a terminal, with colours and moving lines, writes past that (`unguarded`), and makes each text of others
    `printable` itself.
+3. A notebook shows what `html_table` makes: no text becomes markup there, nor a formula with a link in it, and a table of
+   any size is a few rows.
 """
 
+import html
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 LINE_END = "\n"
+ROWS_SHOWN, COLUMNS_SHOWN, CELL_MAX = 10, 12, 80
 
 
 def printable(text: str) -> str:
@@ -70,3 +74,21 @@ def _expresses(encoding: str, text: str) -> bool:
 def unguarded(stream: Any) -> Any:
     """The stream below a guarded one; another one as it is."""
     return stream.unguarded if isinstance(stream, Guarded) else stream
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[object]], total: int | None = None, words: str = "") -> str:
+    """A table as HTML for a notebook: its first rows and columns, and the beginnings of its cells, escaped. `total`: how
+    many rows there are; `words`: a sentence above it."""
+    shown = [list(row)[:COLUMNS_SHOWN] for row, _ in zip(rows, range(ROWS_SHOWN), strict=False)]
+    lines = [f"<tr>{''.join(f'<th>{_cell(one)}</th>' for one in list(head)[:COLUMNS_SHOWN])}</tr>"]
+    lines += [f"<tr>{''.join(f'<td>{_cell(one)}</td>' for one in row)}</tr>" for row in shown]
+    left = [f"{total - len(shown):,} more rows"] if total is not None and total > len(shown) else []
+    left += [f"{len(head) - COLUMNS_SHOWN} more columns"] if len(head) > COLUMNS_SHOWN else []
+    above = f"<p>{_cell(words, len(words))}</p>" if words else ""
+    below = f"<p>and {' and '.join(left)}</p>" if left else ""
+    return f'<div class="tex2jax_ignore mathjax_ignore">{above}<table>{"".join(lines)}</table>{below}</div>'
+
+
+def _cell(value: object, most: int = CELL_MAX) -> str:
+    text = "" if value is None else str(value)
+    return html.escape(printable(text[:most])) + ("…" if len(text) > most else "")

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from actors.printable import html_table
 from actors.replay.columns.as_of import time_of
 from actors.replay.logs.chunks import ChunkReading, batches
 from actors.replay.logs.copies import metadata_log
@@ -58,6 +59,11 @@ class Audit(NamedTuple):
     history: Any
     partitions: Any
     brokers: Any
+
+    def _repr_html_(self) -> str:
+        """The frames and their columns: rows would need Spark jobs, which nobody has asked for."""
+        rows = ((name, ", ".join(getattr(self, name).columns)) for name in self._fields)
+        return html_table(("frame", "columns"), rows, words="An audit: .show() of a frame runs its Spark job.")
 
 
 def audit(

@@ -30,6 +30,7 @@ from actors.host.cluster.access import node_access
 from actors.host.cluster_error import ClusterError
 from actors.host.work import durable, locks
 from actors.import_path import python_path
+from actors.printable import html_table
 from actors.settings.keys import ConfigError
 
 SUPERVISOR_LOG = "supervisor.log"
@@ -242,6 +243,25 @@ class Cluster:
         `down`."""
         with self._changed:
             return {member.ids: self._state(member) for member in self._plan.members}
+
+    def _repr_html_(self) -> str:
+        """The nodes with their addresses and states, as a notebook shows them."""
+        if "_plan" not in vars(self):
+            return html_table(
+                ("node", "roles", "address", "state"), (), 0, f"A cluster that was not started, in {self.dir}"
+            )
+        brokers, states = set(self.broker_ids), self.states
+        rows = [
+            (
+                " and ".join(map(str, ids)),
+                ", ".join("broker" if id in brokers else "controller" for id in ids),
+                "{}:{}".format(*self.address(ids[0])),
+                state,
+            )
+            for ids, state in states.items()
+        ]
+        words = f"Cluster {self.cluster_id} at {self.bootstrap_servers}, in {self.dir}"
+        return html_table(("node", "roles", "address", "state"), rows, len(rows), words)
 
     def _state(self, member: plans.Member) -> str:
         if member.name not in self._pids:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from actors.metadata.ops import NO_UUID
+from actors.printable import html_table
 from actors.replay.columns.arrow import lists, plain, sizes, texts
 from actors.replay.columns.as_of import AsOf, Replay, replay
 from actors.replay.columns.moment import Moment
@@ -120,6 +121,15 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 }
 TABLES = tuple(SCHEMAS)
 
+
+class Tables(dict[str, pa.Table]):
+    """The tables of a moment by name: a dict, which a notebook shows as one table of how many rows each has."""
+
+    def _repr_html_(self) -> str:
+        rows = ((name, f"{len(one):,}", ", ".join(one.column_names)) for name, one in self.items())
+        return html_table(("table", "rows", "columns"), rows, len(self))
+
+
 PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 CONFIG_RESOURCES = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 ACL_RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional_id", 6: "delegation_token", 7: "user"}
@@ -157,7 +167,7 @@ def state(
     `as_of`: an offset (exclusive), a time (inclusive), or None: now. Raises NothingToRead, CorruptLog, FamilyUnknown.
     """
     found = replay(path, as_of, family, ChunkReading.of(verify, on_damage)).moment()
-    return {name: table(name, found) for name in (TABLES if tables is None else tables)}
+    return Tables({name: table(name, found) for name in (TABLES if tables is None else tables)})
 
 
 def uuid(raw: bytes) -> str:

@@ -173,7 +173,7 @@ class History:
     def state(self, as_of: AsOf = None, names: Sequence[str] | None = None) -> dict[str, pa.Table]:
         """One Arrow table for each name, all of them or the given ones, as `replay.state`. Raises as `table`."""
         moment = self.at(as_of)
-        return {name: tables.table(name, moment) for name in (tables.TABLES if names is None else names)}
+        return tables.Tables({name: tables.table(name, moment) for name in (tables.TABLES if names is None else names)})
 
     def _kept(self, when: int | datetime.datetime) -> tuple[PinnedMoment, bool]:
         """The last pin before a moment, and whether there is none behind it."""

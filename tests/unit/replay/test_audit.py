@@ -61,6 +61,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_audit_of_a_log(session: Any, path: Path) -> None:
     found = audit.audit(session, path)
+    assert "<td>brokers</td><td>broker, " in found._repr_html_()
     rows = [row.asDict() for row in found.partitions.orderBy("topic", "partition").collect()]
     first, second = rows[0], rows[1]
     assert (first["topic"], first["partition"], first["leader"]) == ("a", 0, 3)

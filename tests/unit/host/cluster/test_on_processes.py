@@ -298,3 +298,14 @@ def test_who_starts_a_cluster_that_somebody_stops_is_told_so(tmp_path: Path) -> 
     (tmp_path / "supervisor.log").write_text("one\nlast\n\n")
     assert "exit code 3: last" in cluster._last_words(3)
     assert "exit code -9: last" in cluster._last_words(-signal.SIGKILL)
+
+
+def test_a_notebook_shows_the_nodes_before_and_behind_the_start(tmp_path: Path) -> None:
+    shown = Supervised(tmp_path)._repr_html_()
+    assert shown.count("<tr>") == 3 and "<td>1001</td><td>controller</td>" in shown and "<td>serves</td>" in shown
+    with Cluster(controllers=1, brokers=1, dir=tmp_path / "<b>", combined=True) as real:
+        made = real._repr_html_()
+        assert "<td>1 and 1001</td><td>broker, controller</td>" in made and real.bootstrap_servers in made
+        assert "&lt;b&gt;" in made and "<b>" not in made
+    assert "<td>down</td>" in real._repr_html_()
+    assert "not started" in Cluster(dir=tmp_path / "new")._repr_html_()

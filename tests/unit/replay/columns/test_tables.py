@@ -132,3 +132,13 @@ def test_the_others(state: dict[str, list[dict[str, Any]]]) -> None:
 def test_a_table_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no table 'partition' of a moment"):
         replay.state(metadata_logs.write(tmp_path, metadata_logs.batches(metadata_logs.ops(), 3)), None, ["partition"])
+
+
+def test_a_notebook_shows_how_much_there_is() -> None:
+    log = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+    found = replay.state(log)
+    assert isinstance(found, dict) and isinstance(found, tables.Tables)
+    shown = found._repr_html_()
+    assert f"<td>partitions</td><td>{len(found['partitions'])}</td><td>topic, partition," in shown
+    with replay.History(log) as history:
+        assert history.state() == found and isinstance(history.state(), tables.Tables)
