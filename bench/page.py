@@ -5,11 +5,13 @@
 DIRECTORY has a metadata log, best a long one; a cluster of three controllers and three brokers is started for the rest. The
 page is a process of its own, asked over HTTP as a browser asks. (start) from its command to the answer with the health.
 (rss) its memory then, and after all moves. (slider) 50 rows of partitions at a moment: at offsets that were shown before, at
-any offset, and filtered and sorted. (told) from the request that creates a topic to the event that tells it, and with ten
+any offset, and filtered and sorted; beside each time stands the CPU time of the page, which other work on the machine
+changes less. (told) from the request that creates a topic to the event that tells it, and with ten
 pages open. (page) the bytes of everything that a browser loads. Times are in ms: median and p95.
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import random
@@ -56,6 +58,14 @@ class Page:
         assert found is not None
         return int(found[1]) / 1024
 
+    def cpu_ms(self) -> float:
+        """The CPU time of all threads of the process so far, ms."""
+        found = 0.0
+        for task in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                found += int(task.read_text().split()[0]) / 1e6
+        return found
+
     def events(self) -> Iterator[dict[str, Any]]:
         """What is new, as it comes."""
         conn = http.client.HTTPConnection(*self.where)
@@ -82,14 +92,20 @@ def page(*words: str) -> Iterator[tuple[Page, float]]:
             process.terminate()
 
 
-def spread(ask: Callable[[], Any], count: int) -> dict[str, float]:
-    """The median and p95 of some calls, ms."""
-    found = []
+def spread(opened: Page, ask: Callable[[], Any], count: int) -> dict[str, float]:
+    """The median and p95 of some calls, ms, and the same of the page's CPU time."""
+    times, works = [], []
     for _ in range(count):
-        begun = time.perf_counter()
+        begun, worked = time.perf_counter(), opened.cpu_ms()
         ask()
-        found.append((time.perf_counter() - begun) * 1000)
-    return {"median": round(statistics.median(found), 1), "p95": round(sorted(found)[int(count * 0.95) - 1], 1)}
+        times.append((time.perf_counter() - begun) * 1000)
+        works.append(opened.cpu_ms() - worked)
+    named = [("", times), ("cpu_", works)]
+    return {
+        f"{name}{what}": round(value, 1)
+        for name, found in named
+        for what, value in (("median", statistics.median(found)), ("p95", sorted(found)[int(count * 0.95) - 1]))
+    }
 
 
 def slider(opened: Page, moves: int) -> dict[str, Any]:
@@ -100,9 +116,12 @@ def slider(opened: Page, moves: int) -> dict[str, Any]:
     for at in seen:
         opened.get("/api/v1/tables/partitions", at=at, n=50)
     return {
-        "seen": spread(lambda: opened.get("/api/v1/tables/partitions", at=chance.choice(seen), n=50), moves),
-        "any": spread(lambda: opened.get("/api/v1/tables/partitions", at=chance.randrange(1, end), n=50), moves),
+        "seen": spread(opened, lambda: opened.get("/api/v1/tables/partitions", at=chance.choice(seen), n=50), moves),
+        "any": spread(
+            opened, lambda: opened.get("/api/v1/tables/partitions", at=chance.randrange(1, end), n=50), moves
+        ),
         "sorted": spread(
+            opened,
             lambda: opened.get(
                 "/api/v1/tables/partitions", at=chance.randrange(1, end), n=50, where="leader = 1", sort="-leader_epoch"
             ),

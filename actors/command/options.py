@@ -37,19 +37,29 @@ def level(options: argparse.Namespace) -> int:
 
 
 def address(
-    parser: argparse.ArgumentParser, directory: str = "a cluster on this machine: its addresses, TLS and login"
+    parser: argparse.ArgumentParser,
+    directory: str = "a cluster on this machine: its addresses, TLS and login",
+    several: bool = False,
 ) -> None:
     """Add the options that name a cluster, of rayft's or Apache Kafka's; `by_address.connection` reads them. `directory`:
-    the sentence of `--dir`."""
+    the sentence of `--dir`; `several`: each option may be repeated, and is a list."""
+    action = "append" if several else "store"
     parser.add_argument(
-        "-b", "--bootstrap", metavar="HOST:PORT[,...]", help="brokers of the cluster (the variable RAYFT_BOOTSTRAP)"
+        "-b",
+        "--bootstrap",
+        action=action,
+        metavar="HOST:PORT[,...]",
+        help="brokers of the cluster (the variable RAYFT_BOOTSTRAP)",
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="a client's properties by Kafka's names: TLS, login"
     )
-    parser.add_argument("--dir", type=Path, help=directory)
+    parser.add_argument("--dir", type=Path, action=action, help=directory)
     parser.add_argument(
-        "--profile", metavar="NAME", help="a cluster in ~/.config/rayft/profiles.toml (the variable RAYFT_PROFILE)"
+        "--profile",
+        action=action,
+        metavar="NAME",
+        help="a cluster in ~/.config/rayft/profiles.toml (the variable RAYFT_PROFILE)",
     )
 
 

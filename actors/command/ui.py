@@ -11,9 +11,9 @@ PORT = 8421
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rayft ui`."""
     parser.add_argument(
-        "path", type=Path, nargs="?", help="a controller's or cluster's directory, instead of an address"
+        "path", type=Path, nargs="*", help="a controller's or cluster's directory, instead of an address or beside it"
     )
-    common.address(parser)
+    common.address(parser, several=True)
     parser.add_argument("--listen", metavar="HOST", default="127.0.0.1", help="where the page is served (127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"its port; 0: any free one ({PORT})")
     parser.add_argument(

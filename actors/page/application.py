@@ -1,6 +1,7 @@
 """The application: which address is answered by what, and the files of the page."""
 
 import hashlib
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -17,7 +18,7 @@ from actors.page.query.question import Questions
 from actors.page.routes import asked, changes, exports, groups, overview, records, settings, tables
 from actors.page.routes.asking import Place, answer, told
 from actors.page.routes.streams import Places
-from actors.page.watched import Watched
+from actors.page.shown import Slot
 
 KINDS = {
     "html": "text/html; charset=utf-8",
@@ -28,6 +29,7 @@ KINDS = {
 }
 API = {
     "": overview.overview,
+    "/clusters": overview.clusters,
     "/now": overview.now,
     "/timeline": overview.timeline,
     "/events": overview.events,
@@ -64,8 +66,8 @@ class _Name(Convertor[str]):
 register_url_convertor("name", _Name())
 
 
-def application(watched: Watched, access: Access) -> Guard:
-    """The page of what is watched, behind its guard."""
+def application(shown: Mapping[str, Slot], access: Access) -> Guard:
+    """The page of what is shown, by name, behind its guard."""
     served = _Files()
     routes = [Route(f"/api/v1{path}", answer(ask), methods=["GET"]) for path, ask in API.items()]
     if access.may_change:
@@ -79,7 +81,7 @@ def application(watched: Watched, access: Access) -> Guard:
         routes=routes,
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
-    app.state.place = Place(watched)
+    app.state.places = {name: Place(slot) for name, slot in shown.items()}
     app.state.may_change = access.may_change
     app.state.streams, app.state.readers = Places(overview.STREAMS_MAX), Places(READERS_MAX)
     app.state.questions = Questions()

@@ -11,7 +11,7 @@ import secrets
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from actors.page.application import application
 from actors.page.guard import Access
-from actors.page.watched import Watched
+from actors.page.shown import Slot
 
 LOOPBACK = "127.0.0.1"
 PORT = 8421
@@ -155,7 +155,7 @@ def access(door: Door, port: int, secret: str) -> Access:
 
 
 async def serve(
-    watched: AbstractAsyncContextManager[Watched], door: Door, on_ready: Callable[[str], None], secret: str
+    shown: AbstractAsyncContextManager[Mapping[str, Slot]], door: Door, on_ready: Callable[[str], None], secret: str
 ) -> None:
     """Serve a page until SIGINT or SIGTERM. `on_ready`: called with its address once it answers. Raises Refused, OSError,
     and what the thing that is shown raises when it is opened."""
@@ -163,8 +163,8 @@ async def serve(
     with _listening(door) as sock:
         port = sock.getsockname()[1]
         found = access(door, port, secret)
-        async with watched as shown:
-            page = application(shown, found)
+        async with shown as slots:
+            page = application(slots, found)
             config = uvicorn.Config(
                 page, log_config=None, access_log=False, lifespan="off", server_header=False,
                 limit_concurrency=CONNECTIONS_MAX, h11_max_incomplete_event_size=HEADER_BYTES_MAX,

@@ -104,11 +104,12 @@ def quorum_facts(quorum: Quorum) -> QuorumFacts:
     leader = next((one for one in quorum.voters if one.id == quorum.leader), None)
     if leader is None:
         return QuorumFacts(-1, quorum.leader_epoch, tuple(VoterFacts(one.id) for one in quorum.voters))
+    knows = leader.last_caught_up_ms >= 0  # a voter that has never fetched from this leader has no time: -1
     voters = [
         VoterFacts(
             one.id,
             max(0, leader.log_end_offset - one.log_end_offset),
-            max(0, leader.last_caught_up_ms - one.last_caught_up_ms) if leader.last_caught_up_ms >= 0 else -1,
+            max(0, leader.last_caught_up_ms - one.last_caught_up_ms) if knows and one.last_caught_up_ms > 0 else -1,
         )
         for one in quorum.voters
     ]

@@ -35,12 +35,10 @@ class Lost(NamedTuple):
             return f"Emptying {topic} removes {records} from {counted(self.partitions, 'partition')} for good."
         named = ", ".join(self.groups[:GROUPS_NAMED])
         more = len(self.groups) - GROUPS_NAMED
-        read = (
-            f", which {named}{f' and {more} more' if more > 0 else ''} {'reads' if len(self.groups) == 1 else 'read'}"
-        )
+        read = f" It is read by {named}{f' and {more} more' if more > 0 else ''}."
         return (
-            f"Deleting {topic} removes {counted(self.partitions, 'partition')} with {records} and its settings for good"
-            f"{read if self.groups else ''}."
+            f"Deleting {topic} removes {counted(self.partitions, 'partition')} with {records} and its settings for good."
+            f"{read if self.groups else ''}"
         )
 
 

@@ -19,7 +19,7 @@ TEXT_MAX = 20_000
 
 
 async def asked(request: Request) -> Response:
-    """The rows that a question gives: {"sql": text, "at": moment, "format": json or arrow}."""
+    """The rows that a question gives: {"sql": text, "at": moment, "format": json, arrow or parquet}."""
     given = json.loads(await request.body())
     sql, at = (str(given.get(name, "")) if isinstance(given, dict) else "" for name in ("sql", "at"))
     if not sql.strip():
@@ -36,10 +36,20 @@ async def asked(request: Request) -> Response:
     found, is_cut = await _while_here(request, questions.ask(sql, (*TABLES, "changes"), table))
     if given.get("format") == "arrow":
         return Response(as_stream(found), media_type=ARROW)
+    if given.get("format") == "parquet":
+        return Response(await asyncio.to_thread(_as_parquet, found), media_type="application/vnd.apache.parquet")
     kinds = [str(one) for one in found.schema.types]
     return told({
         "moment": moment._asdict(), "columns": found.column_names, "types": kinds, "rows": rows(found), "is_cut": is_cut,
     })  # fmt: skip
+
+
+def _as_parquet(table: pa.Table) -> bytes:
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())
 
 
 async def _while_here(request: Request, work: Coroutine[Any, Any, tuple[pa.Table, bool]]) -> tuple[pa.Table, bool]:

@@ -14,9 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from actors.client.errors import ClientError
-from actors.page.guard import TooLong
+from actors.page.guard import CHANGES, TooLong
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.slices import ROWS_MAX, Slices, Wanted
+from actors.page.shown import Slot
 from actors.page.watched import Watched
 from actors.replay.logs.files import CorruptLog, NothingToRead
 from actors.wire.errors import ErrorCode
@@ -32,12 +33,17 @@ Answers = Callable[[Request], Awaitable[Response]]
 
 
 class Place:
-    """What the answers of one page need."""
+    """What the answers about one of the things that a page shows need."""
 
-    def __init__(self, watched: Watched) -> None:
-        self.watched = watched
+    def __init__(self, slot: Slot) -> None:
+        self.slot = slot
         self.slices = Slices()
         self.workers = asyncio.Semaphore(WORKERS)
+
+    @property
+    def watched(self) -> Watched:
+        """What is shown. Raises ClientError while it is not open."""
+        return self.slot.watched
 
     async def worked(self, work: Callable[[], Any]) -> Any:
         """What a function returns that takes its time."""
@@ -46,9 +52,19 @@ class Place:
 
 
 def place(request: Request) -> Place:
-    """The place of the page that a request has reached."""
-    found: Place = request.app.state.place
-    return found
+    """The place of what a request is about: `cluster` names it. Without that it is the first, but for a change, which has to
+    say where it is made if there are several. Raises KeyError, ValueError."""
+    places: dict[str, Place] = request.app.state.places
+    name = request.query_params.get("cluster")
+    if name is None:
+        if len(places) > 1 and request.url.path.startswith(CHANGES):
+            raise ValueError(
+                "This page shows several clusters: say with cluster= in which one something is to be changed."
+            )
+        return next(iter(places.values()))
+    if name not in places:
+        raise KeyError("This page shows no cluster of this name.")
+    return places[name]
 
 
 def text(request: Request, name: str, otherwise: str = "") -> str:

@@ -24,6 +24,20 @@ MARKS_TOLD = 500
 NAMED_BROKERS_MAX = 500
 
 
+async def clusters(request: Request) -> Response:
+    """The things that this page shows, and how each is."""
+    places: dict[str, Place] = request.app.state.places
+    return told({"clusters": [await asyncio.to_thread(_cluster, one) for one in places.values()]})
+
+
+def _cluster(here: Place) -> dict[str, Any]:
+    found = here.slot.found
+    if found is None:
+        return {"name": here.slot.name, "open": False, "well": False, "sentence": here.slot.why}
+    verdict = found.verdict(found.known.moment(""))
+    return {"name": here.slot.name, "open": True, "well": verdict.is_well, "sentence": verdict.sentence}
+
+
 async def overview(request: Request) -> Response:
     """What the page shows, and how it came to know."""
     watched = place(request).watched
@@ -31,7 +45,7 @@ async def overview(request: Request) -> Response:
     live = watched.live is not None
     may_change = live and bool(request.app.state.may_change)
     return told({
-        "name": watched.name, "kind": "cluster" if live else "directory", "live": live, "may_change": may_change,
+        "name": place(request).slot.name, "kind": "cluster" if live else "directory", "live": live, "may_change": may_change,
         "has_registry": watched.live is not None and watched.live.registry is not None,
         "has_nodes": may_change and watched.nodes is not None, **found,
     })  # fmt: skip

@@ -1,12 +1,12 @@
 // The frame: which view is shown, of which moment; what is new. The address holds view, moment and filters, so that it can be
 // sent to somebody else.
 
-import { h, ask, fill, many, state, shutDrawer, Refused, failed } from "./kit.js";
+import { h, ask, address, choose, fill, many, state, shutDrawer, Refused, failed } from "./kit.js";
 import { Strip } from "./strip.js";
 
 const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], ["topics", "Topics"], ["groups", "Groups"], ["changes", "Changes"], ["ask", "Ask"], ["security", "Security"], ["settings", "Settings"]];
 
-const AGAIN_MS = 3000;
+const AGAIN_MS = 3000, SURVEY_MS = 15000;
 
 /** A part of the address; one that somebody cut off in the middle of an escape stays as it is. */
 function decoded(part) {
@@ -25,6 +25,7 @@ class App {
     this.strip = new Strip((at) => this.set({ at }));
     this.health = h("a", { class: "state pill", href: "#/now" });
     this.what = h("span", { class: "what" });
+    this.chooser = h("select", { class: "hidden", "aria-label": "Cluster", onchange: () => this.enter(this.chooser.value) });
     this.notes = h("div", { class: "notes" });
     this.said = h("div", { class: "notes", role: "status" });
     this.view = h("main", { class: "view", tabindex: "-1" });
@@ -32,7 +33,7 @@ class App {
     this.menu = h("button", { class: "menu", "aria-expanded": "false", onclick: () => this.fold(!this.side.classList.contains("opened")) }, "Menu");
     this.side = h("header", { class: "side" }, h("div", { class: "brand" }, h("img", { src: "icon.svg", alt: "" }), "rayft"), this.menu,
       h("nav", { "aria-label": "Views" }, h("ul", { class: "views" }, [...this.links.values()].map((link) => h("li", {}, link)))));
-    this.el = h("div", { class: "frame" }, this.side, h("div", { class: "top" }, h("div", { class: "top-line" }, this.what, this.health), this.strip.el), this.view);
+    this.el = h("div", { class: "frame" }, this.side, h("div", { class: "top" }, h("div", { class: "top-line" }, this.chooser, this.what, this.health), this.strip.el), this.view);
     addEventListener("hashchange", () => this.navigate());
   }
 
@@ -70,6 +71,7 @@ class App {
   /** An address of the page: the moment goes along. */
   link(view, params = {}) {
     const found = new URLSearchParams();
+    if (this.cluster) found.set("cluster", this.cluster);
     if (this.at) found.set("at", this.at);
     for (const [name, value] of Object.entries(params)) value === "" || value === null ? found.delete(name) : found.set(name, value);
     return `#/${view}${found.size ? `?${found}` : ""}`;
@@ -82,6 +84,7 @@ class App {
   /** Change parameters of the address, without a step in the browser's history. */
   set(params) {
     for (const [name, value] of Object.entries(params)) value === "" || value === null ? this.route.params.delete(name) : this.route.params.set(name, value);
+    if (this.cluster) this.route.params.set("cluster", this.cluster);
     const path = [this.route.view, ...this.route.rest].map(encodeURIComponent).join("/");
     history.replaceState(null, "", `#/${path}${this.route.params.size ? `?${this.route.params}` : ""}`);
     if ("at" in params) return this.moved();
@@ -91,9 +94,10 @@ class App {
   async start() {
     document.body.replaceChildren(this.el);
     try {
+      await this.survey();
       this.about = await ask("");
     } catch (error) {
-      return this.outside(error);
+      return error.status === 502 && this.cluster ? this.unopened(error) : this.outside(error);
     }
     this.listen();
     document.addEventListener("visibilitychange", () => this.listen());
@@ -102,8 +106,39 @@ class App {
     await this.navigate();
   }
 
+  /** Find out which clusters there are, how they are, and which one the address means. */
+  async survey() {
+    const { clusters } = await ask("/clusters");
+    if (clusters.length < 2) return;
+    const wanted = this.cluster || this.route.params.get("cluster");
+    this.cluster = clusters.some((one) => one.name === wanted) ? wanted : (clusters.find((one) => one.open) ?? clusters[0]).name;
+    choose(this.cluster);
+    const words = (one) => `${one.well ? "●" : "▲"} ${one.name}${one.open ? "" : " (not open)"}`;
+    if (document.activeElement !== this.chooser) fill(this.chooser, clusters.map((one) => h("option", { value: one.name, title: one.sentence, selected: one.name === this.cluster }, words(one))));
+    this.chooser.className = "chooser";
+    clearTimeout(this.surveyed);
+    this.surveyed = setTimeout(() => this.survey().catch(() => null), SURVEY_MS);
+  }
+
+  /** Show another cluster: its now, in the same view. Everything that is known is of the one before, so the page begins anew. */
+  enter(name) {
+    const found = new URLSearchParams({ cluster: name });
+    location.hash = `#/${this.route.view}?${found}`;
+    location.reload();
+  }
+
+  /** The chosen cluster cannot be shown: the others can be chosen, and it is tried again. */
+  unopened(error) {
+    this.what.textContent = "";
+    fill(this.health, h("i", { "aria-hidden": "true" }, "▲"), "not open");
+    this.health.className = "state pill bad";
+    fill(this.view, h("h1", {}, this.cluster), failed(error), h("p", { class: "soft" }, "It is tried again. The clusters above can be chosen meanwhile."));
+    setTimeout(() => ask("").then(() => location.reload(), (again) => this.unopened(again)), AGAIN_MS);
+  }
+
   async navigate() {
     this.route = this.read();
+    if (this.cluster && this.route.params.get("cluster") && this.route.params.get("cluster") !== this.cluster) return location.reload();
     this.fold(false);
     shutDrawer();
     for (const [name, link] of this.links) {
@@ -163,7 +198,7 @@ class App {
   listen() {
     this.source?.close();
     if (document.hidden) return;
-    const source = (this.source = new EventSource("api/v1/events"));
+    const source = (this.source = new EventSource(address("/events")));
     source.onmessage = (event) => this.take(JSON.parse(event.data));
     source.onerror = () => {
       this.lost();
@@ -194,7 +229,7 @@ class App {
     this.away = false;
     this.pulse = pulse;
     this.about = { ...this.about, ...pulse };
-    this.what.textContent = `${this.about.live ? "Cluster" : "Files in"} ${this.about.name}`;
+    this.what.textContent = this.cluster ? (this.about.live ? "" : "files") : `${this.about.live ? "Cluster" : "Files in"} ${this.about.name}`;
     this.what.title = this.about.name;
     this.health.className = `state pill ${pulse.well ? "good" : "bad"}`;
     fill(this.health, h("i", { "aria-hidden": "true" }, pulse.well ? "●" : "▲"), pulse.well ? "well" : many(pulse.faults, "fault"));

@@ -1,6 +1,6 @@
 // Ask: SQL over the tables of the moment, read-only.
 
-import { h, ask, Refused, count, many, failed, fill, empty, when, newest } from "./kit.js";
+import { h, ask, address, Refused, count, many, failed, fill, empty, when, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 import { Chart } from "./chart.js";
 
@@ -16,10 +16,10 @@ export async function open(app, root) {
   const text = h("textarea", { rows: 6, class: "mono", spellcheck: "false", "aria-label": "Question in SQL", placeholder: "select …", onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run() });
   text.value = app.route.params.get("sql") ?? EXAMPLES[0][1];
   const examples = h("select", { "aria-label": "Examples", onchange: () => { if (examples.value) text.value = EXAMPLES[Number(examples.value)][1]; run(); } }, h("option", { value: "" }, "Examples"), EXAMPLES.map(([title], at) => h("option", { value: String(at) }, title)));
-  const go = h("button", { class: "main", onclick: () => run() }, "Ask"), save = h("button", { onclick: () => download() }, "Save as Arrow");
+  const go = h("button", { class: "main", onclick: () => run() }, "Ask"), saves = ["Arrow", "Parquet"].map((one) => h("button", { onclick: () => download(one.toLowerCase()) }, `Save as ${one}`));
   const said = h("span", { class: "soft", role: "status" }), out = h("div", {});
   const tables = h("details", {}, h("summary", {}, "Tables and columns"), h("p", { class: "soft" }, "…"));
-  root.append(h("div", { class: "view-head" }, h("h1", {}, "Ask"), h("span", { class: "soft" }, "SQL (DuckDB) over the tables of the moment. It can only read them.")), text, h("div", { class: "tools" }, go, examples, save, said), out, tables);
+  root.append(h("div", { class: "view-head" }, h("h1", {}, "Ask"), h("span", { class: "soft" }, "SQL (DuckDB) over the tables of the moment. It can only read them.")), text, h("div", { class: "tools" }, go, examples, saves, said), out, tables);
   ask("/tables").then((told) => fill(tables, h("summary", {}, "Tables and columns"), h("dl", { class: "pairs" }, Object.entries(told).map(([name, columns]) => [h("dt", {}, h("code", {}, name)), h("dd", { class: "soft" }, Object.keys(columns).join(", "))]))), () => null);
   let rows = null, chart = null;
 
@@ -74,10 +74,10 @@ export async function open(app, root) {
     }
   }
 
-  async function download() {
-    const given = await fetch("api/v1/ask", body("arrow"));
+  async function download(format) {
+    const given = await fetch(address("/ask"), body(format));
     if (!given.ok) return fill(out, failed(new Refused((await given.json()).error, given.status)));
-    const link = h("a", { href: URL.createObjectURL(await given.blob()), download: "answer.arrow" });
+    const link = h("a", { href: URL.createObjectURL(await given.blob()), download: `answer.${format}` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }

@@ -170,8 +170,9 @@ const WORDS = { kill: "Kill", freeze: "Freeze", thaw: "Thaw", restart: "Restart"
 /** The buttons for what may be done to a node. */
 export const deeds = (app, node) => h("div", { class: "deeds" }, node.deeds.map((deed) => h("button", { "data-key": `${deed}-${node.ids[0]}`, "aria-label": `${WORDS[deed]} node ${node.ids.join(" and ")}`, onclick: async (event) => {
   const button = event.target;
-  button.disabled = true;
+  if (button.ariaBusy) return; // it stays enabled: a disabled one loses the keys
+  button.ariaBusy = "true";
   await change(`nodes/${deed}`, { node: node.ids[0] }).then((said) => app.say(said), (error) => app.say(error));
-  button.disabled = false;
+  button.ariaBusy = null;
   app.shown?.update?.();
 } }, WORDS[deed])));

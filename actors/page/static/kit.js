@@ -81,11 +81,17 @@ export class Refused extends Error {
     this.status = status;
   }
 }
+let cluster = "";
+/** Which cluster is asked from now on, where the page shows several; empty: there is one. */
+export const choose = (name) => { cluster = name; };
+export function address(path, params = {}) {
+  const query = new URLSearchParams(Object.entries({ ...params, cluster }).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+  return `api/v1${path}${query.size ? `?${query}` : ""}`;
+}
 export async function ask(path, params = {}, options = {}) {
-  const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined));
   let answer;
   try {
-    answer = await fetch(`api/v1${path}${query.size ? `?${query}` : ""}`, options);
+    answer = await fetch(address(path, params), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused("The page's own process does not answer: is rayft ui still running?", 0);

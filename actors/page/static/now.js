@@ -43,8 +43,11 @@ export async function open(app, root) {
     const key = document.activeElement?.dataset?.key;
     nodes.className = "panel";
     fill(nodes, h("h2", {}, "Faults, for demonstration"), h("p", { class: "soft" }, "This cluster is rayft up's own. See above and in Time what the others make of it."),
-      plainTable(["node", "roles", "state", ""], told.nodes.map((one) => [one.ids.join(" and "), as(h("span", { class: "soft" }, one.roles.join(", "))), as(state(...SHAPES[one.state])), as(deeds(app, one))])));
-    if (key) (nodes.querySelector(`[data-key="${key}"]`) ?? nodes.querySelector(`[data-key$="-${key.split("-")[1]}"]`))?.focus();
+      plainTable(["node", h("span", { class: "wide" }, "roles"), "state", ""], told.nodes.map((one) => [one.ids.join(" and "), as(h("span", { class: "wide soft" }, one.roles.join(", "))), as(state(...SHAPES[one.state])), as(deeds(app, one))])));
+    if (key) {
+      const id = key.split("-")[1], found = [key, `thaw-${id}`, `start-${id}`].map((one) => nodes.querySelector(`[data-key="${one}"]`)).find(Boolean);
+      found?.focus();
+    }
   }
 
   function showFaults(found) {
@@ -66,8 +69,8 @@ export async function open(app, root) {
     const head = ["controller", "role", h("span", { class: "wide" }, "address"), ...(live ? [num("lag"), num("caught up")] : [])];
     const rows = told.voters.map((one) => {
       const role = one.id === told.leader ? state(false, "leads", "◆") : live && (one.lag === null || one.caught_up_ms < 0) ? state(true, "away") : state(false, "follows", "○");
-      const ago = one.caught_up_ms > 0 ? span(Math.max(0, Date.now() - one.caught_up_ms)) : "–";
-      return [String(one.id), as(role), as(h("span", { class: "wide soft" }, one.address ?? "–")), ...(live ? [num(count(one.lag)), num(one.id === told.leader ? "–" : `${ago} ago`)] : [])];
+      const ago = one.caught_up_ms > 0 ? `${span(Math.max(0, Date.now() - one.caught_up_ms))} ago` : "–";
+      return [String(one.id), as(role), as(h("span", { class: "wide soft" }, one.address ?? "–")), ...(live ? [num(count(one.lag)), num(one.id === told.leader ? "–" : ago)] : [])];
     });
     fill(quorum, h("h2", {}, "Quorum"), line, plainTable(head, rows), live && told.observers ? h("p", { class: "soft" }, many(told.observers, "observer")) : "");
     if (live && app.isNow) draw(told);

@@ -1,6 +1,6 @@
 // Topics: what there are; and of one topic its records, its partitions with their offsets, its settings.
 
-import { h, ask, count, many, state, debouncedInput, fill, failed, empty, panel, plainTable, num, as, pairs, when, brief as short, size, drawer, newest } from "./kit.js";
+import { h, ask, address, count, many, state, debouncedInput, fill, failed, empty, panel, plainTable, num, as, pairs, when, brief as short, size, drawer, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 import * as changing from "./changing.js";
 
@@ -135,7 +135,7 @@ async function records(app, root, name) {
     end("");
     const given = wish(tail);
     app.set({ from: given.from === "latest" ? "" : given.from, partition: given.partition, q: given.q, field: given.field, n: given.n === "50" ? "" : given.n });
-    for (const [format, link] of Object.entries(keeps)) link.href = `api/v1/topics/${encodeURIComponent(name)}/export?${new URLSearchParams({ ...given, n: "100000", format })}`;
+    for (const [format, link] of Object.entries(keeps)) link.href = address(`/topics/${encodeURIComponent(name)}/export`, { ...given, n: "100000", format });
     found = [];
     rows.reload({ top: true });
     rows.message.replaceChildren();
@@ -143,7 +143,7 @@ async function records(app, root, name) {
     progress.classList.remove("hidden");
     bar.style.width = "0";
     said.textContent = "reading …";
-    source = new EventSource(`api/v1/topics/${encodeURIComponent(name)}/records?${new URLSearchParams(given)}`);
+    source = new EventSource(address(`/topics/${encodeURIComponent(name)}/records`, given));
     source.addEventListener("progress", (event) => {
       const told = JSON.parse(event.data);
       bar.style.width = told.of > 0 ? `${(100 * told.scanned) / told.of}%` : "0";
@@ -191,7 +191,7 @@ const kindOf = (from) => (["latest", "earliest"].includes(from) ? from : /^\d+$/
 /** A record with all of its value. */
 function whole(name, row) {
   return new Promise((done) => {
-    const source = new EventSource(`api/v1/topics/${encodeURIComponent(name)}/records?${new URLSearchParams({ partition: row.partition, from: row.offset, n: "1", bytes: String(1 << 20) })}`);
+    const source = new EventSource(address(`/topics/${encodeURIComponent(name)}/records`, { partition: row.partition, from: row.offset, n: "1", bytes: String(1 << 20) }));
     source.addEventListener("records", (event) => (source.close(), done(JSON.parse(event.data)[0])));
     source.addEventListener("end", () => (source.close(), done(null)));
     source.addEventListener("failed", () => (source.close(), done(null)));
@@ -227,7 +227,7 @@ async function settings(app, root, name) {
     const own = told.filter((one) => one[2] === "topic"), others = told.filter((one) => one[2] !== "topic");
     const may = app.mayChange;
     const acts = (key, value, source) => (may ? [as(h("div", { class: "deeds acts" }, h("button", { "aria-label": `Change ${key}`, onclick: () => changing.setSetting(app, name, key, value) }, "Change"), source === "topic" && h("button", { "aria-label": `Take ${key} back to the default`, onclick: () => changing.unsetSetting(app, name, key) }, "Default")))] : []);
-    const table = (some) => plainTable(["setting", "value", h("span", { class: "wide" }, "from"), ...(may ? [""] : [])], some.map(([key, value, source]) => [as(h("span", { class: "mono" }, key)), value === null || value === "" ? "–" : value, as(h("span", { class: "wide" }, source)), ...acts(key, value, source)]));
+    const table = (some) => plainTable(["setting", "value", h("span", { class: "wide" }, "from"), ...(may ? [""] : [])], some.map(([key, value, source]) => [as(h("span", { class: "mono" }, key)), as(h("span", { class: "word" }, value === null || value === "" ? "–" : value)), as(h("span", { class: "wide" }, source)), ...acts(key, value, source)]));
     const add = may && h("div", { class: "tools acts" }, h("button", { onclick: () => changing.setSetting(app, name) }, "Set another one"));
     fill(box, add, h("h2", {}, "Set for this topic"), own.length ? table(own) : empty("Nothing: it has what the brokers have."), h("h2", {}, "From the brokers and defaults"), table(others));
   };

@@ -15,6 +15,7 @@ from actors.page.metadata.recorded import Recorded
 from actors.page.query import question
 from actors.page.routes import groups, overview
 from actors.page.routes.asking import told
+from actors.page.shown import Slot
 from actors.page.watched import Watched
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records.scan import scan
@@ -31,7 +32,9 @@ def page() -> Guard:
 
 
 def of(recorded: Recorded) -> Guard:
-    return application(Watched("log", recorded), Access(frozenset({f"http://{HOST}"}), "s", "c", False))
+    return application(
+        {"log": Slot("log", Watched("log", recorded))}, Access(frozenset({f"http://{HOST}"}), "s", "c", False)
+    )
 
 
 async def ask(
@@ -146,3 +149,26 @@ def test_readers_who_come_at_once_are_counted_and_end_with_the_page(monkeypatch:
 
     (one, _), (other, _), (refused, body) = asyncio.run(readers())
     assert (one, other, refused) == (200, 200, 503) and "listen already" in body["error"]
+
+
+def test_several_clusters_are_asked_by_their_names() -> None:
+    recorded = Recorded(LOG)
+    slots = {name: Slot(name, Watched(name, recorded)) for name in ("one", "b/ü:9092")} | {"gone": Slot("gone")}
+    access = Access(frozenset({f"http://{HOST}"}), "s", "c", False, may_change=True)
+    several = application(slots, access)
+
+    def told(path: str) -> tuple[int, Any]:
+        return asyncio.run(ask(several, path))
+
+    status, body = told("/api/v1/clusters")
+    assert status == 200
+    assert [(one["name"], one["open"]) for one in body["clusters"]] == [
+        ("one", True),
+        ("b/ü:9092", True),
+        ("gone", False),
+    ]
+    assert told("/api/v1")[1]["name"] == "one", "the first, where nothing is said"
+    assert told(f"/api/v1?cluster={quote('b/ü:9092', safe='')}")[1]["name"] == "b/ü:9092"
+    assert told("/api/v1?cluster=two")[0] == 404
+    status, body = told("/api/v1/tables/topics?cluster=gone")
+    assert status == 502 and body["error"] == "gone cannot be shown: it is being opened"

@@ -9,7 +9,7 @@ import pytest
 from actors.client.operations.cluster import Quorum, Replica
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.recorded import Recorded
-from actors.page.verdict import Asked, verdict
+from actors.page.verdict import Asked, quorum_facts, verdict
 from actors.replay.columns.tables import SCHEMAS
 from actors.why.explanations import Explanation
 from actors.why.facts import ClusterFacts
@@ -96,6 +96,14 @@ def test_what_the_quorum_answers_counts_for_now() -> None:
     assert known.live.quorum.leader == -1
     judged(known)
     assert known.live is None
+
+
+def test_a_voter_that_has_not_fetched_from_the_new_leader_is_not_behind_since_1970() -> None:
+    answer = quorum(1, 0, 7)
+    for unknown in (-1, 0):
+        voters = [*answer.voters[:2], answer.voters[2]._replace(last_caught_up_ms=unknown)]
+        told = quorum_facts(answer._replace(voters=voters))
+        assert [(one.id, one.lag, one.behind_ms) for one in told.voters] == [(1, 0, 0), (2, 0, 0), (3, 7, -1)]
 
 
 def test_names_of_topics_obey_no_terminal() -> None:
