@@ -11,6 +11,7 @@ TOO_LARGE: str
 PARTITION_OUTSIDE: str
 TIME_OUTSIDE: str
 NO_NAME: str
+CHANGED: str
 
 class Closed(NamedTuple):
     """A record batch that is to be sent."""
@@ -29,7 +30,7 @@ class BadRow(ValueError):
     number: int
     """The number of the row."""
     reason: str
-    """One of DAMAGED, TOO_LARGE, PARTITION_OUTSIDE, TIME_OUTSIDE, NO_NAME."""
+    """One of DAMAGED, TOO_LARGE, PARTITION_OUTSIDE, TIME_OUTSIDE, NO_NAME, CHANGED."""
     value: int
     """What it is about: the record's bytes, the partition, the time in the column's unit."""
 

@@ -9,6 +9,8 @@ The layout is drawn in fastpath/records/batch.pyx. This file alone decides how r
    to the largest record that is allowed. Sizes are those before compression.
 3. A column's offsets are checked where they are read, and a row that cannot be a record is a fault that names it. The rows in
    front of it have been taken then.
+4. Another thread may write into the memory of a column. No size is believed twice: a row whose headers have others when they
+   are written than when room was made for them is a fault.
 """
 
 from typing import NamedTuple
@@ -37,6 +39,7 @@ TOO_LARGE = "the record is too large"
 PARTITION_OUTSIDE = "the topic has no such partition"
 TIME_OUTSIDE = "its timestamp is before 1970, or beyond what a record can have"
 NO_NAME = "a header has no key"
+CHANGED = "its headers were changed while they were written"
 
 cdef enum Fault:
     FINE = 0
@@ -46,6 +49,7 @@ cdef enum Fault:
     BAD_PARTITION
     BAD_TIME
     NAMELESS
+    CHANGED_HEADERS
 
 cdef dict REASONS = {
     OUT_OF_BUFFER: DAMAGED,
@@ -53,6 +57,7 @@ cdef dict REASONS = {
     BAD_PARTITION: PARTITION_OUTSIDE,
     BAD_TIME: TIME_OUTSIDE,
     NAMELESS: NO_NAME,
+    CHANGED_HEADERS: CHANGED,
 }
 
 cdef enum:
@@ -206,6 +211,22 @@ cdef inline Py_ssize_t put(uint8_t* out, Py_ssize_t pos, const uint8_t* data, in
     return pos
 
 
+cdef bint put_headers(Columns columns, const Cells* cells, uint8_t* out, Py_ssize_t pos) noexcept nogil:
+    """Write a row's headers into the room that was made for them. False: they are not what they were then."""
+    cdef int64_t at, part = 0, left = cells.headers_bytes
+    cdef const uint8_t* data = NULL
+    for at in range(cells.headers_from, cells.headers_from + cells.header_count):
+        if not look(&columns.names, at, &data, &part) or part < 0 or sized(part) > left:
+            return False
+        left -= sized(part)
+        pos = put(out, pos, data, part)
+        if not look(&columns.contents, at, &data, &part) or sized(part) > left:
+            return False
+        left -= sized(part)
+        pos = put(out, pos, data, part)
+    return left == 0
+
+
 cdef void write_header(uint8_t* out, Batch* batch, int64_t size, int codec) noexcept nogil:
     """Fill in the header of a batch of `size` bytes in all, and its CRC."""
     store_int64(out, 0)
@@ -350,8 +371,7 @@ cdef class Batches:
 
     cdef int _put(self, Batch* batch, Columns columns, Cells* cells, int64_t number, int64_t size) noexcept nogil:
         """Write a record at the end of a batch. `size`: of the record, without its length."""
-        cdef int64_t at, whole = size_varlong(size) + size, part = 0
-        cdef const uint8_t* data = NULL
+        cdef int64_t whole = size_varlong(size) + size
         cdef uint8_t* out
         cdef uint8_t* place
         cdef Py_ssize_t pos
@@ -368,11 +388,10 @@ cdef class Batches:
         pos = put(out, pos, cells.key, cells.key_size)
         pos = put(out, pos, cells.value, cells.value_size)
         pos = write_varint(out, pos, cells.header_count)
-        for at in range(cells.headers_from, cells.headers_from + cells.header_count):
-            look(&columns.names, at, &data, &part)
-            pos = put(out, pos, data, part)
-            look(&columns.contents, at, &data, &part)
-            pos = put(out, pos, data, part)
+        if cells.header_count and not put_headers(columns, cells, out, pos):
+            batch.rows.size -= ROW_BYTES
+            batch.memory.size = batch.memory.size - whole if batch.count else 0
+            return CHANGED_HEADERS
         batch.count += 1
         batch.max_ms = max(batch.max_ms, cells.ms)
         self.open_bytes += whole + ROW_BYTES

@@ -240,3 +240,57 @@ def test_small_batches_take_little_more_memory_than_is_counted() -> None:
     said = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=True).stdout
     counted, while_open, waiting = map(int, said.split())
     assert counted > 30_000 and while_open < 2.5 * counted and waiting < 2.5 * counted, said
+
+
+CHANGING = """
+import threading, time
+import numpy as np
+from fastpath.arrow.array_views import Array
+from fastpath.arrow.record_batches import BadRow, Batches, Columns
+from fastpath.records import batch
+
+ROWS = 20_000
+ONE = np.arange(ROWS + 1, dtype=np.int32)
+ends, data = ONE.copy(), np.zeros(ROWS * 300, np.uint8)
+value = Array("null", ROWS)
+lists = Array("small", ROWS, 0, None, ONE)
+pairs = Array("fixed", ROWS, 0, None, None, [None], 0)
+names = Array("small", ROWS, 0, None, np.zeros(ROWS + 1, np.int32), [data])
+columns = Columns(ROWS, None, value, headers=(lists, pairs, names, Array("small", ROWS, 0, None, ends, [data])))
+over = False
+
+def change():
+    while not over:
+        for width in (1, 300, 7):
+            ends[:] = ONE * width
+
+thread = threading.Thread(target=change, daemon=True)
+thread.start()
+until, faults, written = time.monotonic() + 3, set(), 0
+while time.monotonic() < until:
+    batches, row = Batches(1, 1 << 14, 1 << 20), 0
+    while row < ROWS:
+        try:
+            row = batches.fill(columns, row, ROWS, 0, 1, 1 << 30)
+        except BadRow as error:
+            faults.add(error.reason)
+            row = error.number + 1
+    batches.close()
+    for one in batches.taken():
+        assert batch.verify(one.data).count == one.records == len(one.rows)
+        assert sum(1 for _ in batch.records(one.data)) == one.records
+        written += one.records
+    assert (batches.open_bytes, batches.closed_bytes) == (0, 0)
+over = True
+thread.join()
+print(written > 0, sorted(faults))
+"""
+
+
+def test_headers_that_change_while_they_are_written_break_nothing() -> None:
+    """Arrow arrays may lie over memory that another thread writes into."""
+    found = subprocess.run([sys.executable, "-c", CHANGING], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    written, faults = found.stdout.split(" ", 1)
+    assert written == "True" and record_batches.CHANGED in faults
+
