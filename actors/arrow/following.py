@@ -75,14 +75,18 @@ class Followed:
         """The offset behind the last batch that was given, by partition."""
         self.committed: dict[Part, int] = {}
         """The offsets that were committed last, or read from the group."""
+        self._epochs: dict[Part, int] = {}
+        """The leader epoch of what is in front of each position, where it is known: a log that was cut behind it, and has
+        other records there by now, is told by it (KIP-320)."""
         self._topics = topics
         self._start = start
         self._columns = list(columns)
         self._read = self._columns if "offset" in self._columns else [*self._columns, "offset"]
         self._fetcher: Fetcher | None = None
         self._decoders: dict[Part, Partition] = {}
-        self._ready: deque[tuple[Part, pa.RecordBatch | None, int]] = deque()
-        """(partition, batch, position behind it): what was fetched and is not given yet. None: only a position."""
+        self._ready: deque[tuple[Part, pa.RecordBatch | None, int, int]] = deque()
+        """(partition, batch, position behind it, leader epoch): what was fetched and is not given yet. None: only a
+        position."""
         self._error: ClientError | None = None
         """The error that ends it, once what was fetched before is given."""
 
@@ -95,32 +99,32 @@ class Followed:
         """Find the positions to begin at. Raises ClientError."""
         plan: dict[Part, Range] = yield from ranges(self._topics, self._start, "latest", config.isolation)
         first = {part: one.first for part, one in plan.items()}
-        first |= yield from self._stored(list(first))
+        stored = yield from self._stored(list(first))
         metadata: Metadata = yield Know(tuple(self._topics))
         ids = {name: metadata.topics[name].id for name in self._topics if name in metadata.topics}
         self._fetcher = Fetcher(config, {}, ids)
         for part, offset in first.items():
-            self._add(config, part, offset)
+            self._add(config, part, stored.get(part, groups.Committed(offset, -1, "")))
         return self._fetcher
 
-    def _stored(self, parts: list[Part]) -> Steps[dict[Part, int]]:
+    def _stored(self, parts: list[Part]) -> Steps[dict[Part, groups.Committed]]:
         """The offsets that the group has committed. Raises ClientError."""
         if self.group is None or not parts:
             return {}
         told = yield from groups.committed(self.group, parts, stable=True)
-        found: dict[Part, int] = {}
+        found: dict[Part, groups.Committed] = {}
         for part, one in told.items():
             if isinstance(one, ClientError):
                 raise one
-            found[part] = one.offset
-        self.committed |= found
+            found[part] = one
+            self.committed[part] = one.offset
         return found
 
-    def _add(self, config: ClientConfig, part: Part, offset: int) -> None:
+    def _add(self, config: ClientConfig, part: Part, begin: groups.Committed) -> None:
         assert self._fetcher is not None
-        self.positions[part] = offset
-        self._decoders[part] = Partition(part, Range(offset, END), self._read, config)
-        self._fetcher.seek(*part, offset)
+        self.positions[part], self._epochs[part] = begin.offset, begin.leader_epoch
+        self._decoders[part] = Partition(part, Range(begin.offset, END), self._read, config)
+        self._fetcher.seek(*part, begin.offset, begin.leader_epoch)
 
     def prepare(self, config: ClientConfig) -> Steps[list[int]]:
         """Find the positions to begin at, if it has not begun, then look for new partitions, and which brokers are to be
@@ -151,7 +155,7 @@ class Followed:
         for part, one in told.items():
             if isinstance(one, ClientError):
                 raise one
-            self._add(config, part, stored.get(part, one.offset))
+            self._add(config, part, stored.get(part, groups.Committed(one.offset, -1, "")))
 
     def fetch(self, node: int) -> Steps[list[Result]]:
         """Ask a broker."""
@@ -188,11 +192,11 @@ class Followed:
             for batch in self._decoders[part].batches(fetched):
                 if batch.num_rows:
                     last = pc.max(batch.column("offset")).as_py()
-                    self._ready.append((part, batch.select(self._columns), last + 1))
+                    self._ready.append((part, batch.select(self._columns), last + 1, fetched.leader_epoch))
         except ClientError as error:
             self._error = self._error or error
         else:
-            self._ready.append((part, None, fetched.next_offset))
+            self._ready.append((part, None, fetched.next_offset, fetched.leader_epoch))
 
     def give(self) -> pa.RecordBatch | None:
         """The next batch that is there; None: there is none. Raises ClientError."""
@@ -200,8 +204,8 @@ class Followed:
             raise self._error
         found = None
         while self._ready and (found is None or self._ready[0][1] is None):
-            part, batch, behind = self._ready.popleft()
-            self.positions[part] = behind
+            part, batch, behind, epoch = self._ready.popleft()
+            self.positions[part], self._epochs[part] = behind, epoch
             found = batch if batch is not None else found
         return found
 
@@ -210,7 +214,10 @@ class Followed:
         if self.group is None:
             raise ClientError("nothing can be committed without a group: give rayft.follow a group")
         changed = {part: one for part, one in self.positions.items() if self.committed.get(part) != one}
-        told = (yield from groups.commit(self.group, changed)) if changed else {}
+        told = {}
+        if changed:
+            offsets = {part: groups.Committed(one, self._epochs[part], "") for part, one in changed.items()}
+            told = yield from groups.commit(self.group, offsets)
         for part, error in told.items():
             if error is not None:
                 raise error

@@ -9,7 +9,8 @@ This file alone decides what is asked of which broker when. Rules:
    Positions come from the headers of batches, so control batches, gaps of compaction and the last marker of a
    transaction end a read as records do.
 2. Each leader has one request under way. The next one leaves before the batches of the last are decoded, so that the broker
-   reads while this process decodes. Nothing waits for the slowest broker.
+   reads while this process decodes. Nothing waits for the slowest broker, and one that has failed is asked again beside the
+   others.
 3. The bytes of an answer become columns at once (`actors/replay/columns/topics.py`): no Python object is made for a record,
    and not more is kept than the answers of the brokers and one chunk.
 4. A user may take any time between two batches. While nothing comes of any broker for default.api.timeout.ms, the read
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from actors.arrow.ranges import Place, Range, ranges
 from actors.client.committed import Committed
+from actors.client.connection import NEVER
 from actors.client.errors import ClientError, NotInTime
 from actors.client.operations import offsets
 from actors.client.operations.fetching import Diverged, Fetched, Fetcher, OutOfRange, Result
@@ -45,6 +47,8 @@ CUT = "the bytes end inside the batch"
 """The fault of a batch that an answer's end cuts off: it comes again with the next one."""
 DAY_S = 86_400
 """The time of one Fetch, the user's pauses included. That of its requests is request.timeout.ms."""
+LOOK_US = 1_000_000
+"""How often it is looked for a broker that has a partition, while there is none and others are read, µs."""
 LARGE = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """What is asked for at once, unless the config says otherwise: larger answers cost memory and are no quicker."""
 
@@ -123,30 +127,51 @@ class _Read:
         """The batches, as they come."""
         kafka, fetcher = self._kafka, self._fetcher
         under_way: dict[int, Task[list[Result]]] = {}
+        preparing: Task[tuple[list[int], list[Result]]] | None = None
+        look_us = 0  # when it is looked for brokers that have partitions and are not asked
         since_us = now_us()
         while self._left:
-            if now_us() - since_us > kafka.config.api_timeout_ms * 1000:
+            until_us = since_us + kafka.config.api_timeout_ms * 1000
+            if now_us() > until_us:
                 self._cut_off()
                 since_us = now_us()
                 continue
-            if not under_way:
-                nodes, told = kafka.run(fetcher.prepare())
+            if preparing is None and (not under_way or now_us() >= look_us):
+                preparing, look_us = kafka.start(fetcher.prepare()), NEVER
+            tasks: list[Task[Any]] = [*under_way.values(), *([preparing] if preparing is not None else [])]
+            kafka.wait_until(tasks, min(until_us, look_us))
+            if preparing is not None and preparing.done:
+                nodes, told = self._prepared(preparing, bool(under_way))
+                preparing = None
+                if any(kafka.metadata.leader(*part) not in nodes for part in self._left):
+                    look_us = now_us() + LOOK_US
                 yield from self._decoded(self._fetched(told))
-                under_way = {node: kafka.start(fetcher.fetch_from(node), DAY_S) for node in nodes}
-                if not under_way:
+                for node in nodes:
+                    if node not in under_way:
+                        under_way[node] = kafka.start(fetcher.fetch_from(node), DAY_S)
+                if not under_way and self._left:
                     fetched = self._fetched(kafka.run(fetcher.fetch()))
                     yield from self._decoded(fetched)
                     if fetched:
                         since_us = now_us()
-                continue
-            kafka.wait_until(under_way.values(), since_us + kafka.config.api_timeout_ms * 1000)
             for node in [node for node, task in under_way.items() if task.done]:
                 fetched = self._fetched(under_way.pop(node).result())
+                look_us = look_us if fetched else 0
                 if fetched and self._left:
                     under_way[node] = kafka.start(fetcher.fetch_from(node), DAY_S)
                 yield from self._decoded(fetched)
                 if fetched:
                     since_us = now_us()
+
+    def _prepared(self, task: Task[tuple[list[int], list[Result]]], others: bool) -> tuple[list[int], list[Result]]:
+        """Which brokers are to be asked, and what is to be told before. `others`: whether some are under way: it is looked
+        for again then, where there was no answer in time. Raises ClientError."""
+        try:
+            return task.result()
+        except NotInTime:
+            if not others:
+                raise
+            return [], []
 
     def _decoded(self, fetched: list[Fetched]) -> Iterator[pa.RecordBatch]:
         """The Arrow batches of what was fetched. Raises ClientError."""
@@ -159,6 +184,8 @@ class _Read:
         found = []
         for one in told:
             part = one.topic, one.partition
+            if part not in self._left:  # it came while it was found that there is no more to read
+                continue
             if isinstance(one, Fetched):
                 found.append(one)
                 if one.next_offset >= self._left[part].end:

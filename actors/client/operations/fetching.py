@@ -51,6 +51,8 @@ class Fetched(NamedTuple):
     log_start_offset: int
     aborted: tuple[tuple[int, int], ...]
     """The aborted transactions in these batches, (producer id, first offset); with READ_COMMITTED only."""
+    leader_epoch: int = NOT_FETCHED
+    """The leader epoch of the last whole batch: what a commit of `next_offset` tells beside it."""
 
 
 class OutOfRange(NamedTuple):
@@ -136,9 +138,12 @@ class Fetcher:
         """The offset that is read next, of each partition."""
         return {part: place.offset for part, place in self._places.items()}
 
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Set the position of a partition, or begin to read it."""
-        self._places[topic, partition] = _Place(offset)
+    def seek(self, topic: str, partition: int, offset: int, epoch: int = NOT_FETCHED) -> None:
+        """Set the position of a partition, or begin to read it. `epoch`: the leader epoch of the record before it, if that
+        was read: the leader is asked first whether it has it."""
+        place = self._places[topic, partition] = _Place(offset)
+        if epoch >= 0:
+            place.epoch, place.checked_epoch = epoch, 0
 
     def leave(self, topic: str, partition: int) -> None:
         """Stop reading a partition."""
@@ -399,7 +404,7 @@ class Fetcher:
         aborted = tuple((one.producer_id, one.first_offset) for one in data.aborted_transactions or ())
         return Fetched(
             *part, before, records, place.offset,
-            data.high_watermark, data.last_stable_offset, data.log_start_offset, aborted,
+            data.high_watermark, data.last_stable_offset, data.log_start_offset, aborted, place.epoch,
         )  # fmt: skip
 
 

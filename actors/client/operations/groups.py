@@ -4,7 +4,7 @@ KIP-88, KIP-496, KIP-518, KIP-848, KIP-932, KIP-1071.
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,10 @@ from actors.wire.messages import message
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 DESCRIBED_BY = {CONSUMER: "ConsumerGroupDescribe", SHARE: "ShareGroupDescribe", STREAMS: "StreamsGroupDescribe"}
+OFFSET_BYTES = 80
+"""The most bytes of an offset in the log beside its group, its topic and its metadata."""
+OFFSETS_BYTES_MAX = 1 << 19
+"""The most bytes of offsets that are committed by one request: half of the default max.message.bytes."""
 OTHER_KIND = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID})
 
 
@@ -241,8 +245,8 @@ def commit(
     generation: int = -1,
     instance: str | None = None,
 ) -> Steps[dict[Part, ClientError | None]]:
-    """Commit offsets, by default without being a member: that is for a group without members. Returns each one's error
-    or None."""
+    """Commit offsets, by default without being a member: that is for a group without members. Many take several requests,
+    one after the other. Returns each one's error or None."""
     kind = message("OffsetCommitRequest")
     values = {part: one if isinstance(one, Committed) else Committed(one, -1, "") for part, one in offsets.items()}
 
@@ -275,7 +279,26 @@ def commit(
             purpose=Purpose.COORDINATOR, versions=(2, 9),
         )  # fmt: skip
 
-    return (yield from each(f"group {group}, partition", values, ask, _offset_outcomes))
+    found: dict[Part, ClientError | None] = {}
+    for some in portions(group, {part: one.metadata for part, one in values.items()}):
+        found |= yield from each(f"group {group}, partition", some, ask, _offset_outcomes)
+    return found
+
+
+def portions(group: str, texts: Mapping[Part, str]) -> Iterator[list[Part]]:
+    """The partitions whose offsets one request may commit, and those for the next. `texts`: the metadata of each. Apache
+    Kafka writes the offsets of a request as one batch, and takes none of them if the topic does not take that."""
+    some: list[Part] = []
+    size = 0
+    for part, text in texts.items():
+        bytes_ = OFFSET_BYTES + sum(len(one.encode()) for one in (group, part[0], text))
+        if some and size + bytes_ > OFFSETS_BYTES_MAX:
+            yield some
+            some, size = [], 0
+        some.append(part)
+        size += bytes_
+    if some:
+        yield some
 
 
 def _offset_outcomes(reply: Reply) -> Any:

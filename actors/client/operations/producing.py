@@ -21,12 +21,14 @@ KIP-98, KIP-360, KIP-447 (offsets with a group's member), KIP-939.
 
 import struct
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from actors.client.asks import AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Purpose, Reply, Steps
 from actors.client.connection import Lost
 from actors.client.errors import NAMES, Action, ClientError, RecordRefused, Unspoken, action, refused
 from actors.client.metadata import Metadata
+from actors.client.operations.groups import portions
 from actors.client.operations.halves import TOO_LARGE, halves
 from actors.client.operations.leaders import Part, by_topic, existing
 from actors.client.operations.transactions import (
@@ -474,7 +476,7 @@ class Producer:
         self._added.add(group)
         commit = message("TxnOffsetCommitRequest")
 
-        def build(version: int) -> Any:
+        def build(some: list[Part], version: int) -> Any:
             return commit(
                 transactional_id=id, group_id=group, producer_id=self._id, producer_epoch=self._epoch,
                 member_id=member, generation_id=generation, group_instance_id=instance,
@@ -488,14 +490,15 @@ class Producer:
                             for one in numbers
                         ],
                     )
-                    for topic, numbers in by_topic(offsets).items()
+                    for topic, numbers in by_topic(some).items()
                 ],
             )  # fmt: skip
 
-        yield from self._transactional(
-            Coordinator(KeyType.GROUP, group), "TxnOffsetCommit", build,
-            lambda reply: [one.error_code for topic in reply.topics for one in topic.partitions],
-        )  # fmt: skip
+        for some in portions(group, dict.fromkeys(offsets, "")):
+            yield from self._transactional(
+                Coordinator(KeyType.GROUP, group), "TxnOffsetCommit", partial(build, some),
+                lambda reply: [one.error_code for topic in reply.topics for one in topic.partitions],
+            )  # fmt: skip
 
     def _must_not_be_prepared(self) -> None:
         if self._prepared and self._in_transaction:

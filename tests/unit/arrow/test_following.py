@@ -9,6 +9,7 @@ import rayft
 from actors.arrow.reading import Partition
 from actors.client.errors import ClientError
 from actors.client.operations import fetching
+from actors.wire.messages import message
 from tests.unit.arrow.test_reading import offsets
 from tests.unit.client.listening import Listening
 from tests.unit.client.operations.test_fetching import Broker, batch, part, reply
@@ -86,3 +87,69 @@ def test_nothing_is_left_out_behind_an_interruption(at: tuple[Any, str], monkeyp
             with pytest.raises(ClientError, match="interrupted"):
                 following.next_batch(10)
         assert following.positions == {("t", 0): 0}
+
+
+class Coordinator:
+    """Keeps one offset of a group, and its leader epoch."""
+
+    def __init__(self) -> None:
+        self.kept = (-1, -1)
+
+    def answers(self, server: Listening) -> dict[str, Any]:
+        """What the broker of a coordinator answers."""
+
+        def find(*_: Any) -> Any:
+            kind = message("FindCoordinatorResponse")
+            return kind(coordinators=[kind.Coordinator(key="g", node_id=1, host="127.0.0.1", port=server.server.port)])
+
+        def stored(_: Any, version: int, request: Any) -> Any:
+            kind = message("OffsetFetchResponse")
+            row = kind.OffsetFetchResponsePartitions(
+                partition_index=0, committed_offset=self.kept[0], committed_leader_epoch=self.kept[1], metadata=""
+            )
+            topic = kind.OffsetFetchResponseTopics(name="t", partitions=[row])
+            return kind(groups=[kind.OffsetFetchResponseGroup(group_id="g", topics=[topic])])
+
+        def commit(_: Any, version: int, request: Any) -> Any:
+            kind, row = message("OffsetCommitResponse"), request.topics[0].partitions[0]
+            self.kept = row.committed_offset, row.committed_leader_epoch
+            told = kind.OffsetCommitResponsePartition(partition_index=0)
+            return kind(topics=[kind.OffsetCommitResponseTopic(name="t", partitions=[told])])
+
+        return {"FindCoordinator": find, "OffsetFetch": stored, "OffsetCommit": commit}
+
+
+def epoch_ends(*ends: int) -> Any:
+    """Answers OffsetForLeaderEpoch with one end after the other."""
+    left = list(ends)
+
+    def answer(server: Any, version: int, request: Any) -> Any:
+        kind, asked = message("OffsetForLeaderEpochResponse"), request.topics[0].partitions[0]
+        row = kind.EpochEndOffset(partition=0, leader_epoch=asked.leader_epoch, end_offset=left.pop(0))
+        return kind(topics=[kind.OffsetForLeaderTopicResult(topic="t", partitions=[row])])
+
+    return answer
+
+
+@pytest.mark.timeout(20)
+def test_a_log_that_was_cut_behind_what_a_group_has_read_is_told_though_it_is_as_long_again() -> None:
+    coordinator = Coordinator()
+
+    def fetch(_: Any, version: int, request: Any) -> Any:
+        first = [one.fetch_offset for topic in request.topics for one in topic.partitions]
+        return reply(part(0, batch(first[0], 4, epoch=3))) if first and first[0] < 8 else reply()
+
+    answers: dict[str, Any] = {"Fetch": fetch, "ListOffsets": offsets(9), "OffsetForLeaderEpoch": epoch_ends(8, 2)}
+    with Listening(answers, t=(3, [1])) as server:
+        answers |= coordinator.answers(server)
+        for ends in (4, 8):
+            with rayft.follow(server.address, "t", "earliest", group="g") as following:
+                assert following.next_batch(10).num_rows == 4  # type: ignore[union-attr]
+                following.commit()
+            assert coordinator.kept == (ends, 3)
+        server.topics["t"] = (5, [1])
+        with (
+            rayft.follow(server.address, "t", "earliest", group="g") as following,
+            pytest.raises(ClientError, match="its log ends at 2 now, and 8 was reached"),
+        ):
+            following.next_batch(10)

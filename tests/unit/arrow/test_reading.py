@@ -91,6 +91,33 @@ def test_a_partition_of_which_nothing_comes_ends_the_read() -> None:
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_broker_that_once_gave_nothing_is_asked_again_beside_the_others(is_lost: bool) -> None:
+    slow = Broker(*(reply(part(0, batch(n))) for n in range(0, 60, 2)))
+    late = Broker(reply(), reply(part(1, batch(0, 60))))
+
+    def slowly(server: Any, version: int, request: Any) -> Any:
+        time.sleep(0.05)
+        return slow(server, version, request)
+
+    def lately(server: Any, version: int, request: Any) -> Any:
+        answer = late(server, version, request)
+        if is_lost and len(late.asked) == 1:
+            raise ConnectionError
+        return answer
+
+    with (
+        Listening({"Fetch": slowly, "ListOffsets": offsets(60)}, t=(1, [1, 2])) as one,
+        Listening({"Fetch": lately, "ListOffsets": offsets(60)}) as other,
+    ):
+        told = one._answer("Metadata", 12, None)
+        told.brokers.append(type(told.brokers[0])(node_id=2, host="127.0.0.1", port=other.server.port))
+        one.server.answers["Metadata"] = other.server.answers["Metadata"] = told
+        found = [b.column(0)[0].as_py() for b in rayft.read(one.address, "t", columns=("partition",))]
+    assert found.count(0) == 30 and found.index(1) < 25
+
+
+@pytest.mark.timeout(20)
 def test_a_server_that_always_asks_to_wait_ends_the_read() -> None:
     broker = Broker(reply(part(0, batch(0)), throttle_time_ms=(1 << 31) - 1))
     config = {"default.api.timeout.ms": 700, "fetch.max.wait.ms": 50}

@@ -293,4 +293,3 @@ def test_headers_that_change_while_they_are_written_break_nothing() -> None:
     assert (found.returncode, found.stderr) == (0, "")
     written, faults = found.stdout.split(" ", 1)
     assert written == "True" and record_batches.CHANGED in faults
-
