@@ -6,14 +6,14 @@
    quorum-state names the leader, as a controller's does.
 2. A snapshot that begins takes the place of what was there: the leader has deleted the log in between.
 3. What comes goes to the file at once: of a snapshot not more than a slice is in memory, whatever its size. Where temporary
-   files lie in memory (tmpfs), TMPDIR names a better place.
+   files lie in memory (tmpfs), TMPDIR names a better place. An error of the system, as of a full disk, names the directory.
 """
 
 import json
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -77,19 +77,28 @@ class Copy:
 
     def flush(self) -> None:
         """Show readers of the files all that was taken. Raises OSError."""
-        if self._log is not None:
-            self._log.flush()
+        with self._named():
+            if self._log is not None:
+                self._log.flush()
 
     def take(self, event: Event) -> None:
         """Write what the tail has given. Raises OSError."""
-        if isinstance(event, Slice):
-            self._take_slice(event)
-            self._on_progress(len(event.data))
-            return
-        if self._log is None:
-            self._log = self._open(f"{int(event.headers[0]['base_offset']):020}.log")
-        self._log.write(event.records)
-        self._on_progress(len(event.records))
+        with self._named():
+            if isinstance(event, Slice):
+                self._take_slice(event)
+            else:
+                if self._log is None:
+                    self._log = self._open(f"{int(event.headers[0]['base_offset']):020}.log")
+                self._log.write(event.records)
+        self._on_progress(len(event.data if isinstance(event, Slice) else event.records))
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an OSError name the directory: whoever reads it has never heard of it."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def _take_slice(self, piece: Slice) -> None:
         name = f"{piece.id.offset:020}-{piece.id.epoch:010}.checkpoint"

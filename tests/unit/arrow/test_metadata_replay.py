@@ -1,6 +1,7 @@
 """`rayft.Replay` beside a leader of bytes: the tables of the files that it has, changes one after the other, deleted
 beginnings."""
 
+import os
 import stat
 import tempfile
 import threading
@@ -16,11 +17,12 @@ import rayft
 from actors import replay
 from actors.arrow import metadata_copy
 from actors.client.errors import ClientError, NotInTime
-from actors.client.operations import tail
+from actors.client.operations import tail, uncommitted
 from actors.ports import Batch
 from actors.replay import checkpoint
 from actors.replay.follow import RecordsLost
 from actors.replay.logs.chunks import ChunkReading, batches
+from fastpath.records.scan import scan
 from tests.unit.arrow.controller import Controller, Stored
 from tests.unit.replay import metadata_logs
 
@@ -333,6 +335,20 @@ def test_a_copy_takes_a_snapshot_in_the_place_of_what_it_has() -> None:
         assert (copy.path / "00000000000000000010-0000000002.checkpoint").read_bytes() == b"abc" and copy.begin == 10
         copy.take(tail.Slice(tail.OffsetAndEpoch(12, 2), 0, memoryview(b"x"), 1))
         assert [one.name for one in copy.path.iterdir()] == ["00000000000000000012-0000000002.checkpoint"]
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_a_full_disk_is_told_with_its_place(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_copy.Copy, "_open", lambda *_: os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb"))
+    data = memoryview(next(iter(stored(GOLDEN))).data)
+    metadata = uncommitted.Batches(data, scan(data, 0, len(data))[0])._replace(records=memoryview(bytes(size)))
+    with metadata_copy.Copy() as copy, pytest.raises(OSError, match=f"No space left on device.*{copy.path}"):
+        take(copy, metadata)
+
+
+def take(copy: metadata_copy.Copy, event: tail.Event) -> None:
+    copy.take(event)
+    copy.flush()
 
 
 def test_an_address_at_which_nobody_answers_is_an_error() -> None:
