@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.integration.bridge.zookeeper_mode import RELEASES
 from tests.integration.client.conftest import started
 
+KINDS = ["rayft", *(pytest.param(one, marks=pytest.mark.slow) for one in ("apache", *RELEASES))]
 
-@pytest.fixture(scope="package", params=["rayft", pytest.param("apache", marks=pytest.mark.slow)])
+
+@pytest.fixture(scope="package", params=KINDS)
 def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A running cluster of each kind: `.bootstrap_servers`, `.kill(node)`."""
     with started(request.param) as cluster:

@@ -8,6 +8,7 @@ import pytest
 
 import rayft
 from bench import apache
+from tests.integration.bridge.zookeeper_mode import RELEASES, ZooKeeper, ZooKeeperBrokers
 
 CONFIG = {
     "offsets.topic.num.partitions": "2",
@@ -21,9 +22,13 @@ CONFIG = {
 
 @contextmanager
 def started(kind: str) -> Iterator[Any]:
-    """A running cluster of three brokers: `.bootstrap_servers`, `.kill(node)`. The test is skipped if it cannot be."""
+    """A running cluster of three brokers: `.bootstrap_servers`, `.kill(node)`. The test is skipped if it cannot be. `kind`:
+    rayft, apache, or one of RELEASES, which have ZooKeeper."""
     if kind == "rayft":
         with rayft.Cluster(controllers=1, brokers=3, config=CONFIG) as cluster:
+            yield cluster
+    elif kind in RELEASES:
+        with ZooKeeper() as zookeeper, ZooKeeperBrokers(zookeeper, kind, brokers=3, config=CONFIG) as cluster:
             yield cluster
     else:
         if apache.libs() is None:
