@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from actors.client.operations.cluster import Quorum
 from actors.page.metadata.moments import Knows, Moment
+from actors.page.metadata.slices import Wanted
 from actors.printable import printable
 from actors.why.explanations import Explanation
 from actors.why.facts import ClusterFacts, QuorumFacts, VoterFacts
@@ -67,7 +68,7 @@ def _well(known: Knows, moment: Moment, asked: Asked | None) -> str:
     brokers = len(known.table("brokers", moment))
     if not brokers:
         return f"Well, and empty: {leader}no broker has registered yet."
-    found = known.slice("partitions", moment, 0, 0)
+    found = known.slice("partitions", moment, Wanted(), 0, 0)
     count = found[1] if found is not None else len(known.table("partitions", moment))
     noun = "partition" if count == 1 else "partitions"
     replicas = f"{count:,} {noun} with all replicas in sync" if count else "no partition yet"

@@ -28,6 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code. Raises ClusterError, ValueError, OSError."""
     _require()
     from actors.page import serve, shown
+    from actors.page.freed_memory import hold_little
 
     if not 0 <= options.port < 1 << 16:
         wrong(f"--port {options.port} is no port: write a number up to 65535")
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         print(printable(f"rayft ui shows {name}{may}. Open it with:"))
         print(f"\n    {address}\n", flush=True)
 
+    hold_little()
     try:
         asyncio.run(serve.serve(shown.shown(openings), door, ready, secret))
     except ClientError as error:

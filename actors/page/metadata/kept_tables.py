@@ -1,7 +1,8 @@
 """Tables that were made lately, within a bound of memory.
 
-This file alone decides which ones stay: the last ones that were asked for, COUNT_MAX of BYTES_MAX together, and always the
-very last one. An empty table has no bytes, and its Python objects some thousand.
+This file alone decides which ones stay: the last ones that were asked for, COUNT_MAX of BYTES_MAX together. A table that is
+larger than that by itself is made anew each time, so nobody should ask for it often. An empty one has no bytes, and its
+Python objects some thousand.
 """
 
 import threading
@@ -31,11 +32,13 @@ class KeptTables:
                 self._kept.move_to_end(key)
                 return found
         made = make()
+        if made.nbytes > self._bytes_max:
+            return made
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = made
                 self._bytes += made.nbytes
-            while len(self._kept) > (COUNT_MAX if self._bytes <= self._bytes_max else 1):
+            while len(self._kept) > COUNT_MAX or self._bytes > self._bytes_max:
                 self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return made
 

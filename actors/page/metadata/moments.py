@@ -4,10 +4,12 @@ This file alone decides how a moment is named in an address: nothing for now, an
 `rayft replay` takes it. What is shown is always said with the offset that it was resolved to.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from actors.page.metadata.slices import Wanted
 from actors.why.explanations import Explanation
 from actors.why.facts import ClusterFacts
 
@@ -67,8 +69,12 @@ class Knows(Protocol):
     def table(self, name: str, moment: Moment) -> pa.Table:
         """A table of a moment, with the columns of `rayft replay`. Raises ValueError, CorruptLog, OSError."""
 
-    def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
-        """(some rows of a table as it lies, how many there are), where that is cheaper than the whole; None: it is not."""
+    def columns(self, name: str, moment: Moment, names: Sequence[str]) -> pa.Table:
+        """Some columns of a table of a moment. Raises as `table`."""
+
+    def slice(self, name: str, moment: Moment, wanted: Wanted, first: int, n: int) -> tuple[pa.Table, int] | None:
+        """(some of the wanted rows of a table, how many of them there are), where that is cheaper than the whole; None: it
+        is not. Raises as `table`."""
 
     def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
         """What is wrong at a moment, since when and why, the gravest first. `live`: what the cluster answers now."""

@@ -12,7 +12,7 @@ This file alone decides that. Rules:
 import datetime
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from actors.client.metadata import Broker, Metadata, Topic
 from actors.page.metadata.marks import marks_of
 from actors.page.metadata.moments import Extent, Flow, Mark, Moment
+from actors.page.metadata.slices import Wanted
 from actors.replay.columns.as_of import milliseconds, time_of
 from actors.replay.columns.history import SCHEMA as CHANGES
 from actors.replay.columns.tables import SCHEMAS, uuid
@@ -131,7 +132,11 @@ class Polled:
         found = seen.tables.get(name) if seen is not None else None
         return found if found is not None else SCHEMAS[name].empty_table()
 
-    def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
+    def columns(self, name: str, moment: Moment, names: Sequence[str]) -> pa.Table:
+        """Some columns of a table of a moment."""
+        return self.table(name, moment).select(list(names))
+
+    def slice(self, name: str, moment: Moment, wanted: Wanted, first: int, n: int) -> tuple[pa.Table, int] | None:
         """No cheaper way: tables are at hand as a whole."""
         return None
 

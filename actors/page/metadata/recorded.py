@@ -11,7 +11,7 @@ This file alone decides what the page keeps of a history (`replay.History`) besi
 import datetime
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from actors.page.metadata.batch_times import BatchTimes
 from actors.page.metadata.kept_tables import KeptTables
 from actors.page.metadata.marks import said
 from actors.page.metadata.moments import Extent, Flow, Mark, Moment
+from actors.page.metadata.slices import Wanted, needed, places
 from actors.replay.columns import tables
 from actors.replay.columns.as_of import milliseconds, time_of
 from actors.replay.columns.history import SCHEMA
@@ -35,6 +36,8 @@ from actors.why.facts import ClusterFacts
 
 CHANGES_MAX = 1_000_000
 """The most changes that are kept: about 200 bytes each."""
+MADE_BYTES_MAX = 32 << 20
+"""What the tables take that were made lately: eight filters of a million partitions."""
 LONG = 200_000
 """How many records make a log so long that its changes are made later."""
 DAMAGE_TOLD_MAX = 3
@@ -58,7 +61,7 @@ class Recorded:
         except CorruptLog:
             history = self._history(skips=True)
         self._history_ = history
-        self._made = KeptTables()
+        self._made = KeptTables(MADE_BYTES_MAX)
         self._changes: list[pa.Table] = []
         self._changed = history.first.offset
         """Up to which offset changes were made."""
@@ -182,17 +185,28 @@ class Recorded:
         """A table of a moment. Raises ValueError for a name that does not exist, CorruptLog, OSError."""
         return self._made.table((moment.offset, name), lambda: self._history_.table(name, moment.offset))
 
-    def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
-        """(some rows of a table as it lies, how many there are), where that is cheaper than the whole; None: it is not."""
+    def columns(self, name: str, moment: Moment, names: Sequence[str]) -> pa.Table:
+        """Some columns of a table of a moment; those of partitions are made alone. Raises as `table`."""
+        if name != "partitions":
+            return self.table(name, moment).select(list(names))
+        return tables.partitions(self._history_.at(moment.offset), None, names).select(list(names))
+
+    def slice(self, name: str, moment: Moment, wanted: Wanted, first: int, n: int) -> tuple[pa.Table, int] | None:
+        """(some of the wanted rows of partitions, how many of them there are): the columns that say which rows those are are
+        made alone, and of the others the rows that are looked at. None: another table. Raises as `table`."""
         if name != "partitions":
             return None
         at = self._history_.at(moment.offset)
-        return tables.partitions(at, at.rows[first : first + n]), len(at.rows)
+        if wanted == Wanted():
+            return tables.partitions(at, at.page(first, n)), at.partition_total
+        found = self._made.table((moment.offset, wanted), lambda: self._places(moment, wanted))["place"]
+        rows = at.rows[found.slice(first, n).to_numpy()]
+        return tables.partitions(at, rows), len(found)
 
-    def counts(self, moment: Moment) -> tuple[int, int, int]:
-        """(partitions, under-replicated ones, ones without a leader) of a moment."""
-        table = self.table("partitions", moment)
-        return len(table), int(table["under_replicated"].to_numpy().sum()), table["leader"].null_count
+    def _places(self, moment: Moment, wanted: Wanted) -> pa.Table:
+        """The places of the wanted partitions among all, by topic and number."""
+        names = needed(tables.SCHEMAS["partitions"], wanted)
+        return pa.table({"place": places(self.columns("partitions", moment, sorted(names)), wanted)})
 
     def changes(self) -> pa.Table:
         """The changes that are kept, by offset."""

@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,8 @@ from actors.page.metadata.kept_tables import KeptTables
 from actors.replay.columns.as_of import milliseconds
 from actors.replay.where import Where
 
+AT = "place of the row"
+"""A column's name that no table has."""
 ROWS_MAX = 1_000
 """The most rows of an answer in JSON."""
 
@@ -51,8 +54,27 @@ def chosen(table: pa.Table, wanted: Wanted) -> pa.Table:
     return found.take(_order(found, wanted.sort)) if wanted.sort else found
 
 
+def places(table: pa.Table, wanted: Wanted) -> Any:
+    """The places of the wanted rows in a table that has at least the columns which that needs (`needed`), in their order.
+    Raises ValueError."""
+    found = Where(wanted.where)(table.append_column(AT, pa.array(np.arange(len(table), dtype=np.int32))))
+    if wanted.q:
+        found = found.filter(_holds(found.drop_columns([AT]), wanted.q))
+    return found[AT].take(_order(found, wanted.sort)) if wanted.sort else found[AT]
+
+
+def needed(schema: pa.Schema, wanted: Wanted) -> set[str]:
+    """The columns of a table that it takes to know which rows are wanted. Raises ValueError for one that does not exist."""
+    named = {*Where(wanted.where).columns, *([wanted.sort.removeprefix("-")] if wanted.sort else ())}
+    for one in named:
+        if one not in schema.names:
+            raise ValueError(f"there is no column {one!r}, only {', '.join(schema.names)}")
+    searched = (one.name for one in schema if pa.types.is_string(one.type) or pa.types.is_integer(one.type))
+    return named | (set(searched) if wanted.q else set())
+
+
 def _holds(table: pa.Table, text: str) -> Any:
-    held: Any = pa.array([False] * len(table)) if not len(table) else pa.repeat(False, len(table))
+    held: Any = pa.array(np.zeros(len(table), dtype=bool))
     for column in table.columns:
         if pa.types.is_string(column.type):
             held = pc.or_(held, pc.match_substring(column, text, ignore_case=True).fill_null(False))
@@ -70,8 +92,7 @@ def _order(table: pa.Table, sort: str) -> pa.Array:
         column = pc.list_value_length(column)
     if pa.types.is_nested(column.type):
         raise ValueError(f"{name} has no order to sort by: choose another column.")
-    keys = pa.table({"key": column, "at": pa.array(range(len(table)), pa.int64())})
-    return pc.sort_indices(keys, sort_keys=[("key", order), ("at", "ascending")])
+    return pc.array_sort_indices(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, order)
 
 
 def rows(table: pa.Table) -> list[list[Any]]:

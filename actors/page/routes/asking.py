@@ -6,6 +6,7 @@ that makes no sense, 404 for what does not exist, 502 where the cluster does not
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from actors.client.errors import ClientError
+from actors.page.freed_memory import give_back
 from actors.page.guard import CHANGES, TooLong
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.slices import ROWS_MAX, Slices, Wanted
@@ -25,6 +27,8 @@ from actors.wire.errors import ErrorCode
 TEXT_MAX = 1_000
 NUMBER_MAX = 1 << 53
 """The highest number that a browser can say."""
+LONG_S = 0.05
+"""A work that took longer leaves memory behind that is given back, s."""
 WORKERS = 4
 """How many questions are answered at once; others wait."""
 GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_ID})
@@ -48,7 +52,11 @@ class Place:
     async def worked(self, work: Callable[[], Any]) -> Any:
         """What a function returns that takes its time."""
         async with self.workers:
-            return await asyncio.to_thread(work)
+            begun = time.monotonic()
+            found = await asyncio.to_thread(work)
+            if time.monotonic() - begun > LONG_S:  # it was about many rows
+                await asyncio.to_thread(give_back)
+            return found
 
 
 def place(request: Request) -> Place:

@@ -60,7 +60,8 @@ async def now(request: Request) -> Response:
 def _now(watched: Watched, at: Moment) -> dict[str, Any]:
     found = watched.verdict(at)
     brokers = watched.known.table("brokers", at)
-    partitions, topics = watched.known.table("partitions", at), watched.known.table("topics", at)
+    partitions = watched.known.columns("partitions", at, ("leader", "replicas", "under_replicated"))
+    topics = watched.known.table("topics", at)
     away = _away(partitions, brokers)
     kept = ["broker", "fenced", "leaving", "rack", "endpoints", "replicas", "led", "in_isr", "epoch"]
     return {

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.slices import Wanted, rows
+from actors.page.metadata.slices import chosen as rows_chosen
 from actors.page.metadata.spread import spread
 from actors.page.routes.asking import cut, moment, number, place, text, told, wanted
 from actors.replay.columns.history import SCHEMA as CHANGES
@@ -37,11 +38,14 @@ async def table(request: Request) -> Response:
     make = maker(here.watched.known, name, at, since)
 
     def chosen() -> tuple[pa.Table, int]:
-        some = here.watched.known.slice(name, at, first, n) if wish == Wanted() and not is_whole else None
+        if is_whole:
+            found = rows_chosen(make(), wish)
+            return _columns(found, columns), len(found)
+        some = here.watched.known.slice(name, at, wish, first, n)
         if some is not None:
             return _columns(some[0], columns), some[1]
         found = here.slices.table((id(here.watched.known), name, at.offset, at.time_ms, since), wish, make)
-        return _columns(found if is_whole else found.slice(first, n), columns), len(found)
+        return _columns(found.slice(first, n), columns), len(found)
 
     def work() -> Any:
         found, total = chosen()
@@ -90,7 +94,7 @@ async def heat(request: Request) -> Response:
         brokers: list[int] = []
 
         def make() -> pa.Table:
-            return spread(here.watched.known.table("partitions", at))[1]
+            return spread(here.watched.known.columns("partitions", at, ("topic", "leader", "replicas", "isr")))[1]
 
         found = here.slices.table((id(here.watched.known), "heat", at.offset, at.time_ms), wish, make)
         brokers = [int(name[1:]) for name in found.column_names if name[0] == "b" and name[1:].isdigit()]
@@ -102,6 +106,17 @@ async def heat(request: Request) -> Response:
     return told({"moment": at._asdict(), **await here.worked(work)})
 
 
+def _one(known: Knows, at: Moment, topic: str, partition: int) -> pa.Table:
+    """The row of one partition. Raises KeyError if there is none."""
+    names = known.columns("partitions", at, ("topic", "partition"))
+    same = pc.and_(pc.equal(names["topic"], topic), pc.equal(names["partition"], partition))
+    place = pc.index(same, True).as_py()
+    if place < 0:
+        raise KeyError(f"There is no partition {topic}-{partition} at that moment.")
+    some = known.slice("partitions", at, Wanted(), place, 1)
+    return some[0] if some is not None else known.table("partitions", at).slice(place, 1)
+
+
 async def life(request: Request) -> Response:
     """The life of one partition: its state at a moment, and how it came to be."""
     topic, partition, at = request.path_params["topic"], request.path_params["partition"], await moment(request)
@@ -110,10 +125,7 @@ async def life(request: Request) -> Response:
         raise KeyError(f"There is no partition {topic}-{partition}: a number has 31 bits.")
 
     def work() -> dict[str, Any]:
-        table = here.watched.known.table("partitions", at)
-        chosen = table.filter(pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], partition)))
-        if not len(chosen):
-            raise KeyError(f"There is no partition {topic}-{partition} at that moment.")
+        chosen = _one(here.watched.known, at, topic, partition)
         found = maker(here.watched.known, "changes", at, 0)()
         same = pc.and_(pc.equal(found["topic"], topic), pc.equal(found["partition"], partition).fill_null(False))
         mine = found.filter(same)

@@ -6,7 +6,8 @@ left out: credentials and tokens appear by name only, and secret values of confi
 """
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,49 +183,67 @@ def _named(numbers: Mapping[int, str], number: int) -> str:
 # ---- partitions ---------------------------------------------------------------------------------------------------
 
 
-def partitions(moment: Moment, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" = None) -> pa.Table:
-    """Partitions by topic and number; or the given rows of the moment, in their order."""
+def partitions(
+    moment: Moment,
+    rows: "np.ndarray[Any, np.dtype[np.int64]] | None" = None,
+    names: Collection[str] | None = None,
+) -> pa.Table:
+    """Partitions by topic and number; or the given rows of the moment, in their order. `names`: the columns that are made;
+    None: all. Texts and lists of a million partitions cost most of what the table does."""
     columns = moment.columns
     rows = moment.rows if rows is None else rows
     found = partition_columns.partitions(columns, rows)
     count = len(rows)
-    places = np.zeros(moment.topic_rows_end, dtype=np.int32)
-    places[found["topic"]] = 1
-    touched = np.flatnonzero(places)
-    places[touched] = np.arange(len(touched), dtype=np.int32)
-    place = plain(places[found["topic"]])
-    names = texts([moment.topic_name(topic) for topic in touched.tolist()])
-    ids = texts([uuid(columns.topic_id(topic) or NO_UUID) for topic in touched.tolist()])
     rare = {int(at): columns.extra(int(rows[at])) for at in found["rare"]}
-    isr = ids_of(*found["isr"])
-    if any(len(columns.replicas(int(rows[at]))) > 32 for at in rare):
-        isr = pa.array([columns.isr(int(row)) for row in rows], IDS)
-    replicas = ids_of(*found["replicas"])
-    short = sizes(isr) < np.diff(found["replicas"][0])
-    recovering = np.zeros(count, dtype=bool)
-    recovering[[at for at, extra in rare.items() if extra.recovery]] = True
-    known = columns.directory_ids
-    directory_ids = texts([uuid(known.value(i)) for i in range(len(known))])
-    offsets, numbers = found["directories"]
-    made = {
-        "topic": names.take(place),
-        "partition": plain(found["number"]),
-        "leader": _id(found["leader"]),
-        "leader_epoch": plain(found["leader_epoch"]),
-        "replicas": replicas,
+
+    @cache
+    def topics() -> tuple[Any, list[int]]:
+        """(the place of each row's topic, those topics)"""
+        places = np.zeros(moment.topic_rows_end, dtype=np.int32)
+        places[found["topic"]] = 1
+        touched = np.flatnonzero(places)
+        places[touched] = np.arange(len(touched), dtype=np.int32)
+        return plain(places[found["topic"]]), touched.tolist()
+
+    @cache
+    def isr() -> pa.Array:
+        if any(len(columns.replicas(int(rows[at]))) > 32 for at in rare):
+            return pa.array([columns.isr(int(row)) for row in rows], IDS)
+        return ids_of(*found["isr"])
+
+    def recovering() -> Any:
+        made = np.zeros(count, dtype=bool)
+        made[[at for at, extra in rare.items() if extra.recovery]] = True
+        return plain(made)
+
+    def directories() -> Any:
+        known, (offsets, numbers) = columns.directory_ids, found["directories"]
+        ids = texts([uuid(known.value(i)) for i in range(len(known))])
+        return lists(offsets, ids.take(plain(numbers)))
+
+    def sparse(name: str) -> Callable[[], Any]:
+        return lambda: _sparse(count, {at: getattr(extra, name) for at, extra in rare.items() if getattr(extra, name)})
+
+    made: dict[str, Callable[[], Any]] = {
+        "topic": lambda: texts([moment.topic_name(topic) for topic in topics()[1]]).take(topics()[0]),
+        "partition": lambda: plain(found["number"]),
+        "leader": lambda: _id(found["leader"]),
+        "leader_epoch": lambda: plain(found["leader_epoch"]),
+        "replicas": lambda: ids_of(*found["replicas"]),
         "isr": isr,
-        "under_replicated": plain(short),
-        "partition_epoch": plain(found["partition_epoch"]),
-        "recovering": plain(recovering),
-        "directories": lists(offsets, directory_ids.take(plain(numbers))),
-        "topic_id": ids.take(place),
-        **{
-            name: _sparse(count, {at: getattr(extra, name) for at, extra in rare.items() if getattr(extra, name)})
-            for name in ("adding", "removing", "elr", "last_known_elr")
-        },
+        "under_replicated": lambda: plain(sizes(isr()) < np.diff(found["replicas"][0])),
+        "partition_epoch": lambda: plain(found["partition_epoch"]),
+        "recovering": recovering,
+        "directories": directories,
+        "topic_id": lambda: texts([uuid(columns.topic_id(topic) or NO_UUID) for topic in topics()[1]]).take(
+            topics()[0]
+        ),
+        **{name: sparse(name) for name in ("adding", "removing", "elr", "last_known_elr")},
     }
     schema = SCHEMAS["partitions"]
-    return pa.Table.from_arrays([made[name] for name in schema.names], schema=schema)
+    if names is not None:
+        schema = pa.schema([one for one in schema if one.name in names])
+    return pa.Table.from_arrays([made[name]() for name in schema.names], schema=schema)
 
 
 def ids_of(offsets: Any, values: Any) -> pa.Array:

@@ -9,6 +9,7 @@ import pytest
 from actors.client.operations.cluster import Quorum, Replica
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.recorded import Recorded
+from actors.page.metadata.slices import Wanted
 from actors.page.verdict import Asked, quorum_facts, verdict
 from actors.replay.columns.tables import SCHEMAS
 from actors.why.explanations import Explanation
@@ -30,7 +31,7 @@ class Known:
         self.live = live
         return self._explanations
 
-    def slice(self, name: str, moment: Moment, first: int, n: int) -> None:
+    def slice(self, name: str, moment: Moment, wanted: Wanted, first: int, n: int) -> None:
         return None
 
     def table(self, name: str, moment: Moment) -> pa.Table:

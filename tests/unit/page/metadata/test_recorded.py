@@ -8,6 +8,7 @@ import pytest
 
 from actors import replay
 from actors.page.metadata.recorded import Recorded
+from actors.page.metadata.slices import Wanted, chosen
 from actors.replay.columns import history
 from actors.replay.logs.files import NothingToRead
 from fastpath.records.scan import scan
@@ -31,6 +32,28 @@ def test_each_table_at_random_offsets_is_that_of_replay(recorded: Recorded) -> N
         for name, table in replay.state(LOG, offset).items():
             if name != "controllers":  # who leads is told by quorum-state too
                 assert recorded.table(name, moment).equals(table), (name, offset)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted(), Wanted("isr contains 1"), Wanted(sort="-leader_epoch"), Wanted("leader = 1", "t", "-isr"), Wanted(q="1"),
+        Wanted("under_replicated", sort="topic"), Wanted("topic_id > a", sort="-topic_id"), Wanted("leader is null"),
+    ],
+)  # fmt: skip
+def test_slices_of_partitions_are_those_of_the_whole_table(recorded: Recorded, wanted: Wanted) -> None:
+    end = recorded.extent().end
+    for offset in [end, 1, *random.Random(47).sample(range(2, end), 8)]:
+        moment = recorded.moment(str(offset))
+        whole = chosen(replay.state(LOG, offset, ["partitions"])["partitions"], wanted)
+        for first, n in ((0, 1_000), (1, 2), (len(whole), 5), (len(whole) // 2, 3), (0, 0)):
+            found = recorded.slice("partitions", moment, wanted, first, n)
+            assert found is not None and found[1] == len(whole)
+            assert found[0].to_pylist() == whole.slice(first, n).to_pylist()
+        names = ("leader", "topic", "adding")
+        whole = replay.state(LOG, offset, ["partitions"])["partitions"].select(list(names))
+        assert recorded.columns("partitions", moment, names).equals(whole)
+    assert recorded.slice("topics", moment, wanted, 0, 1) is None
 
 
 def test_a_time_means_what_it_means_to_replay(recorded: Recorded) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.page.metadata.slices import Slices, Wanted, cell, chosen, rows
+from actors.page.metadata.slices import Slices, Wanted, cell, chosen, needed, places, rows
 
 TABLE = pa.table(
     {
@@ -38,6 +38,11 @@ TABLE = pa.table(
 )
 def test_the_rows_that_are_wanted(wanted: Wanted, partitions: list[int]) -> None:
     assert chosen(TABLE, wanted)["partition"].to_pylist() == partitions
+
+
+def test_nothing_holds_nothing() -> None:
+    for wanted in (Wanted(q="7"), Wanted(q="orders"), Wanted("partition = 7"), Wanted(sort="-isr")):
+        assert len(chosen(TABLE.slice(0, 0), wanted)) == 0 and len(places(TABLE.slice(0, 0), wanted)) == 0
 
 
 @pytest.mark.parametrize("wanted", [Wanted(sort="nothing"), Wanted(where="nothing = 1"), Wanted(where="drop table")])
@@ -92,3 +97,29 @@ def test_times_beyond_the_calendar_are_told() -> None:
     (first, day), (last, other), nothing = rows(table)
     assert (first, last, nothing) == (1 << 62, -(1 << 62), [None, None])
     assert day == "1970-01-01" and "out of range" in other
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.integers(-2, 2), st.sampled_from(["a", "b", "B"])), max_size=40),
+    st.sampled_from(["number", "-number", "text", "-text"]),
+)
+def test_rows_that_are_alike_stay_in_order_and_null_is_last(some: list[tuple[int | None, str]], sort: str) -> None:
+    table = pa.table({
+        "number": pa.array([one for one, _ in some], pa.int32()), "text": pa.array([one for _, one in some], pa.string()),
+    })  # fmt: skip
+    values = table[sort.removeprefix("-")].to_pylist()
+    known = [at for at, one in enumerate(values) if one is not None]
+    known.sort(key=lambda at: values[at], reverse=False)
+    if sort.startswith("-"):
+        known = [at for one in sorted({values[at] for at in known}, reverse=True) for at in known if values[at] == one]
+    wanted = known + [at for at, one in enumerate(values) if one is None]
+    assert places(table, Wanted(sort=sort)).to_pylist() == wanted
+
+
+def test_the_columns_that_say_which_rows_are_wanted() -> None:
+    assert needed(TABLE.schema, Wanted()) == set()
+    assert needed(TABLE.schema, Wanted("isr contains 1 and partition > 0", sort="-at")) == {"isr", "partition", "at"}
+    assert needed(TABLE.schema, Wanted(q="x")) == {"topic", "partition"}
+    for wrong in (Wanted("no = 1"), Wanted(sort="-no")):
+        with pytest.raises(ValueError, match="there is no column 'no', only topic, partition, isr, at"):
+            needed(TABLE.schema, wrong)

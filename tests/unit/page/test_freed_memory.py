@@ -1,0 +1,40 @@
+"""What a large table took goes back to the system."""
+
+import subprocess
+import sys
+
+from tests.integration.conftest import ROOT
+
+SCRIPT = """
+import sys, re, threading
+import numpy as np
+from actors.page import freed_memory as memory
+def rss():
+    return int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
+if sys.argv[1] == "little":
+    memory.hold_little()
+def work():  # blocks that glibc would keep once it has seen one of their size freed, and small ones
+    import pyarrow as pa
+    for _ in range(3):
+        held = [np.ones(16 << 20, np.uint8) for _ in range(8)]
+        texts = [str(n) * 20 for n in range(400_000)]
+        table = pa.table({"text": texts})
+        del held, texts, table
+work(); threads = [threading.Thread(target=work) for _ in range(1)]
+before = rss()
+[one.start() for one in threads]; [one.join() for one in threads]
+if sys.argv[1] == "little":
+    memory.give_back()
+print(rss())
+"""
+
+
+def held(how: str) -> int:
+    """The MiB that a process holds at its end."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT, how], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_what_was_freed_is_given_back() -> None:
+    assert held("little") < 110
