@@ -227,7 +227,7 @@ async function settings(app, root, name) {
     const own = told.filter((one) => one[2] === "topic"), others = told.filter((one) => one[2] !== "topic");
     const may = app.mayChange;
     const acts = (key, value, source) => (may ? [as(h("div", { class: "deeds acts" }, h("button", { "aria-label": `Change ${key}`, onclick: () => changing.setSetting(app, name, key, value) }, "Change"), source === "topic" && h("button", { "aria-label": `Take ${key} back to the default`, onclick: () => changing.unsetSetting(app, name, key) }, "Default")))] : []);
-    const table = (some) => plainTable(["setting", "value", h("span", { class: "wide" }, "from"), ...(may ? [""] : [])], some.map(([key, value, source]) => [as(h("span", { class: "mono" }, key)), as(h("span", { class: "word" }, value === null || value === "" ? "–" : value)), as(h("span", { class: "wide" }, source)), ...acts(key, value, source)]));
+    const table = (some) => plainTable(["setting", "value", h("span", { class: "wide" }, "from"), ...(may ? [""] : [])], some.map(([key, value, source]) => [as(h("span", { class: "mono setting" }, key)), as(h("span", { class: "word" }, value === null || value === "" ? "–" : value)), as(h("span", { class: "wide" }, source)), ...acts(key, value, source)]));
     const add = may && h("div", { class: "tools acts" }, h("button", { onclick: () => changing.setSetting(app, name) }, "Set another one"));
     fill(box, add, h("h2", {}, "Set for this topic"), own.length ? table(own) : empty("Nothing: it has what the brokers have."), h("h2", {}, "From the brokers and defaults"), table(others));
   };

@@ -19,7 +19,7 @@ import rayft
 from actors.client.operations import topics
 from actors.host.client.blocking import connect
 from actors.page.routes.overview import STREAMS_MAX
-from tests.integration.conftest import everywhere
+from tests.integration.conftest import ROOT, everywhere
 from tests.integration.page.opened import Page, page, until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -75,9 +75,17 @@ class Walker:
         """Wait until an expression is true. The page's policy lets nothing evaluate texts in it, so it is asked again and
         again from outside."""
         end = time.monotonic() + WAIT_MS / 1000
-        while not self.page.evaluate(condition):
+        while not self._holds(condition):
             assert time.monotonic() < end, f"{condition} was not true; the page says: {self.text('body')}"
             self.page.wait_for_timeout(50)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.page.evaluate(condition))
+        except sync_api.Error as error:
+            if "because of a navigation" not in str(error):
+                raise
+            return False
 
     def text(self, selector: str = "main") -> str:
         """The text of an element."""
@@ -296,6 +304,67 @@ def test_a_page_that_was_refused_its_stream_asks_again(browser: Any, live: Page)
         others.close()
         walker.page.wait_for_selector(".pill:has-text('well')")
         assert all("503" in one for one in walker.wrong)
+
+
+CONTRAST = """() => {
+  const parse = (text) => [...text.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
+  const part = (one) => ((one /= 255) <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  const over = (top, below) => [0, 1, 2].map((at) => top[at] * top[3] + below[at] * (1 - top[3]));
+  const ground = (one) => {
+    const found = [];
+    for (let at = one; at; at = at.parentElement) found.push(parse(getComputedStyle(at).backgroundColor));
+    return found.reduceRight((below, top) => over(top, below), [255, 255, 255]);
+  };
+  const wrong = new Set();
+  for (const one of document.querySelectorAll("body *")) {
+    const text = [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("");
+    if (!text || !one.checkVisibility() || one.closest(":disabled, option, noscript")) continue;
+    const below = ground(one), above = over(parse(getComputedStyle(one).color), below);
+    const [high, low] = [light(above), light(below)].sort((a, b) => b - a);
+    if ((high + 0.05) / (low + 0.05) < 4.5) wrong.add(`${one.tagName} ${text.slice(0, 40)}`);
+  }
+  return [...wrong];
+}"""
+"""The texts whose contrast with what is behind them is below 4.5 (WCAG 2.2, 1.4.3)."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(browser: Any, live: Page, scheme: str) -> None:
+    with browser.new_context(viewport={"width": 1280, "height": 844}, color_scheme=scheme) as context:
+        walker = Walker(context, live)
+        walker.enter()
+        for view, heading in VIEWS.items():
+            walker.go(view, heading)
+            assert walker.page.evaluate(CONTRAST) == [], view
+
+
+def test_another_cluster_is_chosen_above_and_stays_in_the_address(
+    browser: Any, cluster: rayft.Cluster, live: Page
+) -> None:
+    log = ROOT / "tests" / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+    with (
+        page("-b", cluster.bootstrap_servers, str(log)) as opened,
+        browser.new_context(viewport={"width": 390, "height": 844}) as context,
+    ):
+        walker = Walker(context, opened)
+        walker.enter()
+        walker.page.select_option("select[aria-label=Cluster]", cluster.bootstrap_servers)
+        walker.until(
+            f"new URLSearchParams(location.hash.split('?')[1]).get('cluster') === '{cluster.bootstrap_servers}'"
+        )
+        walker.until("document.querySelector('main h1')?.textContent.startsWith('Well: controller')")
+        walker.page.click("text=Menu")
+        walker.page.click("nav >> text=Topics")
+        walker.page.wait_for_selector("main >> text=t-walk")
+        walker.page.select_option("select[aria-label=Cluster]", str(log))
+        walker.until("document.querySelector('main h1')?.textContent === 'Topics'")
+        walker.page.wait_for_selector("main >> text=__consumer_offsets")
+        assert walker.page.query_selector("main >> text=t-walk") is None
+        walker.page.reload()
+        walker.page.wait_for_selector("main >> text=__consumer_offsets")
+        assert walker.page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert walker.wrong == []
 
 
 # ---- changes
