@@ -6,12 +6,13 @@ Records of 100 bytes in six partitions of one broker. A round of Spark computes 
 every value is needed, and both sides have to come to the same sum. Both sides run on the PySpark for which the connector is
 published (`bench/spark_kafka.py` fetches both), each in a session of its own that waits between its rounds, and take turns
 in an order that changes. `stream` reads everything that is available now in one turn, into the same sum; the time is that
-of the turn, without the start of the query. `latency` is the median time of a turn of 1,000 records. `ray` counts the bytes
-of all keys and values by `map_batches`. `shared`: decoded once and read by Ray Data from the object store, beside reading
-by address twice. `write`: Spark's sinks for rows that Spark makes, rayft's exactly once and Spark's own at least once;
-`once`: rayft's exactly once, beside at least once. `ray-write`: rayft.ray.Sink exactly once, beside `write_kafka`. The best
-round counts on either side, and the median of the rounds' ratios, in seconds and in CPU seconds of all processes, brokers
-included: other users of the machine hardly distort those.
+of the turn, without the start of the query. `latency` is the median time of a turn of 1,000 records, and `write-latency` of
+a turn that also writes them, with the sinks of `write`. `ray` counts the bytes of all keys and values by `map_batches`.
+`shared`: decoded once and read by Ray Data from the object store, beside reading by address twice. `write`:
+Spark's sinks for rows that Spark makes, rayft's exactly once and Spark's own at least once; `once`: rayft's exactly once,
+beside at least once. `ray-write`: rayft.ray.Sink exactly once, beside `write_kafka`. The best round counts on either side,
+and the median of the rounds' ratios, in seconds and in CPU seconds of all processes, brokers included: other users of the
+machine hardly distort those.
 """
 
 import argparse
@@ -42,7 +43,7 @@ RECORDS = "RAYFT_BENCH_RECORDS"
 """How many rows a sink is given."""
 RAY_LESS = 20
 """`write_kafka` is given so many times fewer rows: it takes thousands a second."""
-PARTS = ("batch", "stream", "latency", "write", "once", "ray", "shared", "ray-write")
+PARTS = ("batch", "stream", "latency", "write-latency", "write", "once", "ray", "shared", "ray-write")
 ON_RAY = ("ray", "shared", "ray-write")
 
 
@@ -67,6 +68,7 @@ class Side:
     def __init__(self, side: str, servers: str) -> None:
         self.side, self.servers = side, servers
         self.spark = session(side)
+        self.queries = 0
 
     def options(self, reader: Any, topic: str) -> Any:
         """A reader of a topic from its beginning."""
@@ -98,6 +100,20 @@ class Side:
             frame = self.options(self.spark.readStream, topic).option("maxOffsetsPerTrigger", "1000").load()
             writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
             query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
+            turns = [one for one in query.recentProgress if one.numInputRows]
+        times = [one.durationMs["triggerExecution"] / 1000 for one in turns[2:]]  # the first ones compile
+        return [statistics.median(times), [0, sum(one.numInputRows for one in turns)]]
+
+    def write_latency(self, topic: str) -> list[Any]:
+        """The median seconds of turns that write 1,000 records to another topic, and how many records there were."""
+        self.queries += 1
+        own = {"kafka.bootstrap.servers": self.servers, "topic": f"{topic}-out"}
+        own |= {"sinkId": f"{topic}-{self.queries}"} if self.side == "rayft" else {}
+        with tempfile.TemporaryDirectory() as folder:
+            frame = self.options(self.spark.readStream, topic).option("maxOffsetsPerTrigger", "1000").load()
+            writer = frame.select("key", "value").writeStream.format(self.side).options(**own)
+            query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
             query.awaitTermination()
             turns = [one for one in query.recentProgress if one.numInputRows]
         times = [one.durationMs["triggerExecution"] / 1000 for one in turns[2:]]  # the first ones compile
@@ -293,8 +309,9 @@ def measured(part: str, servers: str, topic: str, rounds: int, folder: Path | No
             words = {"rayft": "write", "kafka": "at_least_once"}
             return alternating({side: partial(ours.run, word, topic) for side, word in words.items()}, rounds)
         with Process("kafka", servers, folder, records) as theirs:
+            word = part.replace("-", "_")
             return alternating(
-                {"rayft": lambda: ours.run(part, topic), "kafka": lambda: theirs.run(part, topic)}, rounds
+                {"rayft": lambda: ours.run(word, topic), "kafka": lambda: theirs.run(word, topic)}, rounds
             )
 
 
@@ -325,12 +342,14 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
             for codec in args.codec:
                 if {"batch", "stream", "ray", "shared"} & set(args.part):
                     filled(servers, f"t-{codec}", args.records, codec)
-                if "latency" in args.part:
+                if {"latency", "write-latency"} & set(args.part):
                     filled(servers, f"l-{codec}", LATENCY_TURNS * 1000, codec)
                 for part in args.part:
                     if folder is None and part not in ON_RAY:
                         continue
-                    topic = f"{'l' if part == 'latency' else 't'}-{codec}"
+                    topic = f"{'l' if 'latency' in part else 't'}-{codec}"
+                    if part == "write-latency":
+                        made(servers, f"{topic}-out")
                     if part in ("write", "once", "ray-write"):
                         topic = f"{part}-{codec}"
                         made(servers, topic)
@@ -344,7 +363,7 @@ def row(broker: str, codec: str, part: str, records: int, found: Rounds) -> str:
     best = {name: min(seconds for seconds, _ in rounds) for name, rounds in found.items()}
     pairs = list(zip(found["rayft"], found["kafka"], strict=True))
     ratio, used = (statistics.median(theirs[n] / ours[n] for ours, theirs in pairs) for n in (0, 1))
-    if part == "latency":
+    if "latency" in part:
         shown = [f"{best[name] * 1000:.0f} ms" for name in SIDES]
     else:
         shown = [f"{records / best[name] / 1e6:.2f} M/s" for name in SIDES]

@@ -2,8 +2,9 @@
 
 A round writes rows to the topic NAME-in, and lets a query read them and write to NAME until it has all of them, whatever
 process is killed. The rounds are functions of their seeds, from FIRST to in front of END. With the WORD `kill` the JVM dies
-in the last one. The KIND is `copy`; `windows`, which counts the rows of ten seconds; or `executors`: a copy on a cluster of
-executors with speculation, whose JVMs are killed with their tasks. Each round is told as a line of JSON.
+in the last one. The KIND is `copy`; `windows`, which counts the rows of ten seconds; `executors`: a copy on a cluster of
+executors with speculation, whose JVMs are killed with their tasks; or `brokers`: a copy that kills nothing itself. Each
+round is told as a line of JSON.
 """
 
 import json
@@ -17,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import functions
 
 import rayft
+from actors.client.errors import ClientError
 from actors.pipeline import spark
 from tests.integration.pipeline.killed import Killed
 
@@ -58,6 +60,17 @@ def table(seed: int, rows: list[str]) -> pa.Table:
     return pa.table({"key": rows, "value": rows, "timestamp": times})
 
 
+def written(servers: str, topic: str, rows: pa.Table, id: str) -> None:
+    """Write rows, whatever becomes of brokers. They may be there twice then, and are to be copied as often."""
+    for attempt in range(ATTEMPTS_MAX):
+        try:
+            rayft.write(servers, topic, rows, transactional_id=id)
+            return
+        except ClientError:
+            if attempt == ATTEMPTS_MAX - 1:
+                raise
+
+
 def main() -> None:
     """Run the rounds."""
     servers, name, place, first, end, kill, kind = sys.argv[1:]
@@ -81,13 +94,13 @@ def main() -> None:
     for seed in range(int(first), int(end)):
         chance = random.Random(seed)
         rows = [f"{seed}.{n}" for n in range(chance.randint(1, 60))]
-        rayft.write(servers, f"{name}-in", table(seed, rows), transactional_id=f"{name}-{seed}")
+        written(servers, f"{name}-in", table(seed, rows), f"{name}-{seed}")
         if seed == int(end) - 1 and kill == "kill":
             pid = session._jvm.java.lang.ProcessHandle.current().pid()
             (folder / "kills.whole").write_text(str(pid))
         failed, steps = 0, []
         for attempt in range(ATTEMPTS_MAX):
-            step = chance.randint(1, STEPS_MAX) if attempt < KILLS_MAX else 0
+            step = chance.randint(1, STEPS_MAX) if attempt < KILLS_MAX and kind != "brokers" else 0
             steps.append(step)
             kills.write_text(str(step))
             try:

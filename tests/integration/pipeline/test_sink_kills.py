@@ -1,8 +1,10 @@
 """Exactly once with kills: a query from topic to topic whose driver, executors and tasks die at any step of its sink."""
 
 import json
+import random
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -43,10 +45,8 @@ def rounds(
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("blocks", "size"), [(8, 25)])
-def test_each_row_is_there_once_after_rounds_of_kills(
-    topics: Topics, name: str, tmp_path: Path, blocks: int, size: int
-) -> None:
+def test_each_row_is_there_once_after_rounds_of_kills(topics: Topics, name: str, tmp_path: Path) -> None:
+    blocks, size = (8, 25) if isinstance(topics.cluster, rayft.Cluster) else (4, 12)
     topics.make(f"{name}-in", 3)
     topics.make(name, 3)
     told: list[dict[str, Any]] = []
@@ -65,6 +65,52 @@ def test_each_row_is_there_once_after_rounds_of_kills(
     killed = sum(one.get("failed", 0) for one in told)
     print(f"{len(told)} rounds, {killed} queries ended by kills, {found.total()} rows, each once")
     assert killed > len(told) // 4
+
+
+class Killing(threading.Thread):
+    """Kills brokers with -9, one after the other, which come back."""
+
+    def __init__(self, cluster: Any) -> None:
+        super().__init__()
+        self.cluster, self.killed = cluster, 0
+        self.over = threading.Event()
+        self.chance = random.Random(1)
+
+    def run(self) -> None:
+        is_rayft = isinstance(self.cluster, rayft.Cluster)
+        brokers = sorted(self.cluster.broker_ids if is_rayft else self.cluster.broker_ports)
+        while not self.over.wait(self.chance.uniform(1, 8)):
+            node = self.chance.choice(brokers)
+            self.cluster.kill(node)
+            self.killed += 1
+            if is_rayft:
+                self.cluster.wait_ready(node)
+            else:
+                self.cluster.start(node)
+                self.cluster.wait()
+
+    def __enter__(self) -> "Killing":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.join()
+
+
+@pytest.mark.timeout(3600)
+def test_each_row_is_there_once_when_brokers_die(topics: Topics, name: str, tmp_path: Path) -> None:
+    """Leaders, and the coordinators of the driver's and of the tasks' transactions."""
+    topics.make(f"{name}-in", 3)
+    topics.make(name, 3)
+    with Killing(topics.cluster) as killing:
+        told = rounds(topics, name, tmp_path, 0, 20, False, "brokers")
+    settled(topics.servers, name)
+    wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
+    assert found == wanted, (wanted - found, found - wanted)
+    failed = sum(one["failed"] for one in told)
+    print(f"{killing.killed} brokers killed, {failed} queries failed, {found.total()} rows, each once")
+    assert killing.killed > 5
 
 
 @pytest.mark.timeout(3600)
