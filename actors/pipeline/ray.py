@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import ray.data
 from ray.data import Dataset, Datasource, ReadTask
-from ray.data.block import BlockMetadata
 
 from actors.arrow.ranges import Place, ranges
 from actors.arrow.reading import LARGE
@@ -35,7 +34,7 @@ from actors.pipeline.ray_sink import Sink as Sink
 from actors.pipeline.slices import read as rows
 from actors.replay import ray_cache
 from actors.replay.columns.topics import COLUMNS, schema
-from actors.replay.ray import COUNTED
+from actors.replay.ray import COUNTED, read_task
 from actors.replay.ray import dataset as dataset
 
 SLICE_OFFSETS = 200_000
@@ -126,12 +125,7 @@ class TopicsDatasource(Datasource):
         chosen = self._topics.columns if self._projection_map is None else tuple(self._projection_map)
         topics = self._topics._replace(columns=chosen or COUNTED)
         return [
-            ReadTask(
-                _Task(topics._replace(slices=()), piece),
-                BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=(_told(piece),)),
-                schema=topics.schema,
-                per_task_row_limit=per_task_row_limit,
-            )
+            read_task(_Task(topics._replace(slices=()), piece), None, _told(piece), topics.schema, per_task_row_limit)
             for piece in self._topics.pieces(parallelism)
         ]
 

@@ -10,10 +10,13 @@ those of Spark's sink (`sink/options.py`), and the columns those of `rayft.write
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
+import ray
 from ray.data.block import BlockAccessor
 from ray.data.datasource import Datasink
+from ray.data.datasource.datasink import WriteResult
 
 from actors.client.operations.topics import describe
 from actors.client.properties import client_config
@@ -21,7 +24,7 @@ from actors.host.client.blocking import Kafka, given
 from actors.pipeline.sink import steps
 from actors.pipeline.sink.attempts import drained, write
 from actors.pipeline.sink.driver import Driver
-from actors.pipeline.sink.options import KAFKA, ONCE, target
+from actors.pipeline.sink.options import AT_LEAST_ONCE, KAFKA, ONCE, target
 from actors.pipeline.sink.values import Attempt, Grant, SinkFailed
 
 
@@ -66,6 +69,11 @@ class Sink(Datasink):  # type: ignore[misc]
     def on_write_start(self, schema: Any = None) -> None:
         """Open the sink, on the driver. Raises ClientError."""
         found = self.target
+        if found.sink and "write_returns" not in {one.name for one in fields(WriteResult)}:
+            raise RuntimeError(
+                f"Ray {ray.__version__} does not tell the driver what its tasks have written: take a newer one, or write "
+                f"delivery={AT_LEAST_ONCE}"
+            )
         if not found.sink:
             with Kafka(client_config(found.settings)) as kafka:
                 kafka.run(describe([found.topic] if found.topic is not None else []))
@@ -83,7 +91,7 @@ class Sink(Datasink):  # type: ignore[misc]
         """Write the rows of a task, unless their batch was decided before. Raises ClientError, ValueError."""
         batches = (one for block in blocks for one in BlockAccessor.for_block(block).to_arrow().to_batches())
         if self.target.sink and self.grant is None:
-            raise RuntimeError("this Ray did not open the sink: use Ray 2.40 or newer")
+            raise RuntimeError("this Ray did not open the sink: use a newer one")
         if self.grant is not None and self.batch <= self.grant.decided:
             drained(batches)
             return Wrote(None)

@@ -8,7 +8,8 @@
 This file alone imports ray.data. Ray Data says which columns a pipeline uses, and only those are built.
 """
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -56,16 +57,27 @@ class LogDatasource(Datasource):
         schema = source.schema(str(self._options.table), str(self._options.family), chosen or COUNTED)
         splits = self._options.planned(max(parallelism // 3, 1))
         return [
-            ReadTask(
+            read_task(
                 _Decode(self._options, split, tuple(chosen)),
-                BlockMetadata(
-                    num_rows=None, size_bytes=split.end - split.begin, exec_stats=None, input_files=(split.path,)
-                ),
-                schema=schema,
-                per_task_row_limit=per_task_row_limit,
+                split.end - split.begin,
+                split.path,
+                schema,
+                per_task_row_limit,
             )
             for split in splits
         ]
+
+
+def read_task(
+    run: Callable[[], Iterator[pa.Table]], size_bytes: int | None, told: str, schema: pa.Schema, rows_max: int | None
+) -> ReadTask:
+    """A task of Ray Data that reads. `told`: what is read, for Ray's messages. Older Rays, such as 2.40, take the schema
+    with the metadata, and no limit of rows."""
+    takes = inspect.signature(ReadTask.__init__).parameters
+    more = {"schema": schema, "per_task_row_limit": rows_max}
+    metadata: dict[str, Any] = {"num_rows": None, "size_bytes": size_bytes, "exec_stats": None, "input_files": (told,)}
+    metadata |= {"schema": schema} if "schema" not in takes else {}
+    return ReadTask(run, BlockMetadata(**metadata), **{name: one for name, one in more.items() if name in takes})
 
 
 class _Decode:

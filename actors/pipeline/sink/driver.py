@@ -81,7 +81,8 @@ class Driver:
         return found
 
     def _write(self, effect: values.Write) -> SinkFailed | None:
-        batch = ledger.batch_of(self._sink, effect.record, clock_ms())
+        before_ms = clock_ms()
+        batch = ledger.batch_of(self._sink, effect.record, before_ms)
         producer = self._producer
         try:
             if not producer.in_transaction:
@@ -90,20 +91,21 @@ class Driver:
             if isinstance(placed, ClientError):
                 raise placed
             if effect.record.state is State.OPEN:
-                self._compare_clocks()
+                self._compare_clocks(before_ms)
             self.kafka.run(producer.commit())
         except ClientError as error:
             return SinkFailed(f"the ledger, topic {self._topic}, cannot be written: {error}", error.code)
         return None
 
-    def _compare_clocks(self) -> None:
-        """Learn how far the brokers' clock is ahead, by the driver's own transaction, which has begun just now."""
+    def _compare_clocks(self, before_ms: int) -> None:
+        """Learn how far the brokers' clock is ahead, by the driver's own transaction, which has begun since `before_ms`. It
+        is no less than that, so a transaction whose time is over never seems to have some left."""
         id = self.kafka.config.transactional_id
         assert id is not None
         with suppress(ClientError):
             told = self.kafka.run(transactions.described([id])).get(id)
             if told is not None and told.started_ms >= 0:
-                self._ahead_ms = told.started_ms - clock_ms()
+                self._ahead_ms = told.started_ms - before_ms
 
     def _inspect(self, effect: values.Inspect) -> dict[str, Seen]:
         try:

@@ -36,7 +36,7 @@ def rounds(
     command = [sys.executable, "-m", "tests.integration.pipeline.killed_driver"]
     done = subprocess.run(
         [*command, topics.servers, name, str(folder), str(first), str(end), word, kind],
-        cwd=ROOT, capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=3000, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     errors = [one for one in told if "error" in one and not kill]
@@ -104,7 +104,7 @@ def test_each_row_is_there_once_when_brokers_die(topics: Topics, name: str, tmp_
     topics.make(f"{name}-in", 3)
     topics.make(name, 3)
     with Killing(topics.cluster) as killing:
-        told = rounds(topics, name, tmp_path, 0, 20, False, "brokers")
+        told = rounds(topics, name, tmp_path, 0, 10, False, "brokers")
     settled(topics.servers, name)
     wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
     assert found == wanted, (wanted - found, found - wanted)

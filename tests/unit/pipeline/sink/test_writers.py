@@ -1,5 +1,6 @@
 """What the writers of Spark and Ray make of what their tasks say."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,3 +78,16 @@ def test_a_task_of_ray_that_says_nothing_fails_its_job(works: list[Any], monkeyp
     assert not works
     sink.on_write_complete(SimpleNamespace(write_returns=[door.Wrote(ATTEMPT), door.Wrote(None)]))
     assert [one.attempts for one in works] == [(ATTEMPT,)]
+
+
+def test_a_ray_that_does_not_tell_what_its_tasks_wrote_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray 2.40 is one. A sink would decide a batch of nothing, and abort all that was written."""
+    door = pytest.importorskip("actors.pipeline.ray_sink", reason="Ray Data is not installed")
+
+    @dataclass
+    class Result:
+        num_rows: int = 0
+
+    monkeypatch.setattr(door, "WriteResult", Result)
+    with pytest.raises(RuntimeError, match=r"Ray .* does not tell the driver what .* or write delivery=at-least-once"):
+        door.Sink("localhost:9", "t", sink="s").on_write_start()
