@@ -42,6 +42,8 @@ handlers.load()
 ALWAYS_OPEN = (Listener.CONTROLLER, Listener.CONTROL_PLANE, Listener.BRIDGE)
 TALK_MS = 20
 """How long a broker expects more of a controller that has said something."""
+BEHIND_MS = 5_000
+"""How long a controller may lack committed records and yet be ready: as long as it lacks no more than the newest."""
 CONTROL, DATA = Lane.CONTROL, Lane.DATA
 """Module names, because every turn uses them and the look-up of an enum member costs more."""
 
@@ -98,6 +100,8 @@ class Node:
         self._talks_until_ms = 0
         """Until when a controller is expected to say more, by the monotonic clock."""
         self._active_controller = -1
+        self._caught_up_ms = -BEHIND_MS
+        """When the controller had last replayed all that is committed."""
 
     @property
     def id(self) -> int:
@@ -230,6 +234,8 @@ class Node:
             requests.connections.first(answered)
         for role in self._roles:
             role.end()
+        if self.controller is not None and self.controller.image.next_offset >= quorum.raft.committed_offset:
+            self._caught_up_ms = now.mono_ms
         requests.end_turn()
         return self._effects()
 
@@ -239,16 +245,20 @@ class Node:
 
     def lacks(self) -> str:
         """What this node lacks to do its work, in words; empty: nothing. A broker serves clients; a controller knows the
-        leader of the quorum, and has replayed all that is committed."""
-        raft = self.quorum.raft
+        leader of the quorum, and has replayed all that was committed some time in the last `BEHIND_MS`: while records keep
+        coming it may lack the newest at any moment."""
         if self._stopping:
             return "it is stopping"
         if self.quorum.leader_id < 0:
             return "it knows no active controller"
         if self.controller is not None:
-            behind = max(raft.high_watermark, raft.told_high_watermark) - self.controller.image.next_offset
-            if raft.told_high_watermark < 0 or behind > 0:
-                return f"its controller is {max(behind, 0)} metadata records behind, or has not heard the leader yet"
+            if self.quorum.raft.told_high_watermark < 0:
+                return "its controller has not heard from the active one yet"
+            if self.quorum.raft.out_of_touch:
+                return "its controller hears nothing of the active one"
+            behind = self.quorum.raft.committed_offset - self.controller.image.next_offset
+            if behind > 0 and self.runtime.now.mono_ms - self._caught_up_ms >= BEHIND_MS:
+                return f"its controller is {behind} metadata records behind, and was so for {BEHIND_MS} ms"
         if self.broker is not None and not self.broker.availability.serving:
             return f"its broker serves no clients, its state is {self.broker.lifecycle.state.name}"
         return ""

@@ -321,6 +321,13 @@ class Raft:
         return self._core.told_high_watermark
 
     @property
+    def committed_offset(self) -> int:
+        """The offset below which all records are committed, as far as a leader has told: the log here may end before it,
+        and `high_watermark` goes no further than the log."""
+        core = self._core
+        return max(core.high_watermark, core.told_high_watermark)
+
+    @property
     def degraded(self) -> bool:
         """Whether this replica leads, voters have not fetched within the fetch timeout, and one more such voter would
         stop the quorum (R631-118)."""
@@ -330,6 +337,24 @@ class Raft:
         since_ms = core.now_ms - core.limits.fetch_timeout_ms
         live = core.is_voter + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
         return live < len(core.voters) and live <= core.voters.majority
+
+    @property
+    def voters_caught_up(self) -> int:
+        """How many voters held all that this leader had at some time within the fetch timeout, itself among them; 0
+        elsewhere."""
+        core = self._core
+        if core.leading is None:
+            return 0
+        since_ms = core.now_ms - core.limits.fetch_timeout_ms
+        caught_up = [progress.caught_up_ms for progress in core.leading.voters.values()]
+        return core.is_voter + sum(at_ms is not None and at_ms >= since_ms for at_ms in caught_up)
+
+    @property
+    def out_of_touch(self) -> bool:
+        """Whether this replica does not lead, and no leader has answered it for two fetch timeouts. It may still name the
+        last one that it knew."""
+        core = self._core
+        return core.leading is None and core.now_ms - core.heard_ms >= 2 * core.limits.fetch_timeout_ms
 
     @property
     def exhausted(self) -> bool:

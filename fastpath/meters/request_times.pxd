@@ -24,7 +24,7 @@ cdef class RequestTimes:
     cdef int64_t codes[CODES]        # by error code + 1: -1 is the first
 
     cdef void note(self, Timing timing, int64_t sent_ns) noexcept
-    cdef void join(self, RequestTimes part) noexcept
+    cdef void join(self, RequestTimes part, int64_t at_ns) noexcept
 
 
 cdef class Door:

@@ -77,28 +77,28 @@ cdef class RequestTimes:
         if 0 <= timing.version < VERSIONS:
             self.versions[timing.version] += 1
 
-    cdef void join(self, RequestTimes part) noexcept:
+    cdef void join(self, RequestTimes part, int64_t at_ns) noexcept:
         cdef int i
-        self.total.join(part.total)
-        self.queue.join(part.queue)
-        self.local.join(part.local)
-        self.remote.join(part.remote)
-        self.response_queue.join(part.response_queue)
-        self.send.join(part.send)
-        self.size.join(part.size)
+        self.total.join(part.total, at_ns)
+        self.queue.join(part.queue, at_ns)
+        self.local.join(part.local, at_ns)
+        self.remote.join(part.remote, at_ns)
+        self.response_queue.join(part.response_queue, at_ns)
+        self.send.join(part.send, at_ns)
+        self.size.join(part.size, at_ns)
         for i in range(VERSIONS):
             self.versions[i] += part.versions[i]
         for i in range(CODES):
             self.codes[i] += part.codes[i]
 
-    def whole(self):
-        """All requests of the API: those that are counted apart, together."""
+    def whole(self, int64_t at_ns):
+        """All requests of the API as of now: those that are counted apart, together."""
         cdef RequestTimes whole, part
         if self.consumer is None:
             return self
         whole = RequestTimes()
         for part in (self, self.consumer, self.follower):
-            whole.join(part)
+            whole.join(part, at_ns)
         return whole
 
     def answered(self, message):

@@ -18,4 +18,4 @@ cdef class Spread:
     cdef uint32_t buckets[2][BUCKETS]
 
     cdef void note(self, int64_t value, int64_t at_ns) noexcept
-    cdef void join(self, Spread other) noexcept
+    cdef void join(self, Spread other, int64_t at_ns) noexcept

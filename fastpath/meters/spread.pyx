@@ -3,7 +3,7 @@
 
 This file alone decides what is kept of a value: the count of a bucket. There are sixteen buckets for each power of two, so a
 quantile is off by 3% at most, and adding costs the same however many values there are. Two windows take turns: a quantile is
-that of the last minute or two. Nothing falls out of `count` and `total`.
+that of the last minute or two, also where nothing was added since: there are none then. Nothing falls out of `count` and `total`.
 """
 
 from libc.string cimport memset
@@ -57,32 +57,46 @@ cdef class Spread:
         self.total += value
         self.buckets[self.now][bucket_of(value >> self.shift)] += 1
 
-    cdef void join(self, Spread other) noexcept:
-        """Add the values of another one with the same shift."""
+    cdef void join(self, Spread other, int64_t at_ns) noexcept:
+        """Add the values of another one with the same shift, of which those of its windows that are not over by now."""
         cdef int i
         self.count += other.count
         self.total += other.total
-        for i in range(BUCKETS):
-            self.buckets[0][i] += other.buckets[0][i] + other.buckets[1][i]
+        self.since_ns = at_ns
+        if at_ns - other.since_ns < 2 * other.window_ns:
+            for i in range(BUCKETS):
+                self.buckets[self.now][i] += other.buckets[other.now][i]
+        if at_ns - other.since_ns < other.window_ns:
+            for i in range(BUCKETS):
+                self.buckets[self.now][i] += other.buckets[other.now ^ 1][i]
 
     def add(self, int64_t value, int64_t at_ns):
         """Add one value; below 0 it counts as 0. `at_ns`: now, by a clock that does not go back."""
         self.note(value, at_ns)
 
-    def quantile(self, double share):
-        """The value below which `share` of the newest values lie; 0 before there is one."""
-        cdef int64_t seen = 0, wanted
-        cdef int i
+    def quantiles(self, tuple shares, int64_t at_ns):
+        """[(share, the value below which that part of the newest values lies)], for ascending shares. Empty if nothing was
+        added in the last two windows. `at_ns`: now."""
+        cdef int64_t total = 0, seen = 0, wanted
+        cdef int64_t age = at_ns - self.since_ns
+        cdef uint32_t* newest = self.buckets[self.now]
+        cdef uint32_t* before = self.buckets[self.now ^ 1]
+        cdef bint both = age < self.window_ns
+        cdef int i = 0
+        if self.count == 0 or age >= 2 * self.window_ns:
+            return []
         for i in range(BUCKETS):
-            seen += self.buckets[0][i] + self.buckets[1][i]
-        if seen == 0:
-            return 0
-        wanted = <int64_t>(share * seen)
-        if wanted >= seen:
-            wanted = seen - 1
-        seen = 0
-        for i in range(BUCKETS):
-            seen += self.buckets[0][i] + self.buckets[1][i]
-            if seen > wanted:
-                return middle_of(i) << self.shift
-        return 0
+            total += newest[i] + (before[i] if both else 0)
+        if total == 0:
+            return []
+        found = []
+        i = -1
+        for share in shares:
+            wanted = <int64_t>(<double>share * total)
+            if wanted >= total:
+                wanted = total - 1
+            while seen <= wanted:
+                i += 1
+                seen += newest[i] + (before[i] if both else 0)
+            found.append((share, middle_of(i) << self.shift))
+        return found

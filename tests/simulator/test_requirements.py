@@ -11,6 +11,7 @@ import pytest
 from actors.broker.log.log import PartitionLog
 from actors.metadata.ops import CorruptMetadata
 from actors.node.net.channels import ChannelError, Channels
+from actors.node.node import BEHIND_MS
 from actors.ports import Batch
 from actors.raft import Role
 from actors.wire.messages import message
@@ -373,14 +374,15 @@ def test_r631_102_103_what_was_not_committed_is_gone_everywhere_and_was_never_ac
     assert found == {1} and box and box[0].topics[0].error_code == 0
 
 
+def shown(process: Any) -> dict[str, float]:
+    return numbers(process.node.metrics())
+
+
 def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     lab = Lab()
     active: Any = lab.cluster.active()
     standby: Any = next(one for one in lab.cluster.controllers.values() if one is not active)
     broker: Any = lab.cluster.brokers[1]
-
-    def shown(process: Any) -> dict[str, float]:
-        return numbers(process.node.metrics())
 
     controller, server = "kafka_controller_kafkacontroller_", "kafka_controller_kafkaserver_"
     lab.world.run_for(5000)
@@ -398,6 +400,40 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     reported = {name for name in shown(active) if "lastsnapshotoffset" in name}
     assert len(reported) == 3 and not any("zookeeper" in name for name in shown(broker))  # R631-207
     assert not any("metadatacommitlatencyms" in name for name in shown(standby))
+    for process, name in ((standby, controller), (broker, server)):
+        core = process.node.quorum.raft._core
+        core.told_high_watermark += 1_000  # the leader has told it more than its log has by now
+        assert shown(process)[name + "metadatalag"] == behind + 1_000
+
+
+def test_a_controller_is_ready_while_it_lacks_only_the_newest_records() -> None:
+    lab = Lab()
+    active: Any = lab.cluster.active()
+    standby: Any = next(one for one in lab.cluster.controllers.values() if one is not active)
+    lab.world.run_for(5000)
+    assert standby.node.lacks() == active.node.lacks() == ""
+    assert shown(active)["rayft_quorum_voters_caught_up"] == 3
+    replay = standby.node.controller.replay
+    held: list[Any] = []
+    standby.node.controller.replay = held.append
+    lab.create("t", broker="b2")
+    assert lab.world.run_until(lambda: bool(held), 5000)
+    assert standby.node.lacks() == "", "records may come at any moment"
+    lab.world.run_for(BEHIND_MS + 1000)
+    assert "metadata records behind" in standby.node.lacks() and active.node.lacks() == ""
+    standby.node.controller.replay = replay
+    for batch in held:
+        replay(batch)
+    assert standby.node.lacks() == ""
+    for other in (*lab.cluster.controllers.values(), *lab.cluster.brokers.values()):
+        lab.world.block(other.name, standby.name)
+        lab.world.block(standby.name, other.name)
+    lab.world.run_for(10_000)
+    found = set()
+    for _ in range(50):  # it stands for election again and again, and names its last leader all the time
+        lab.world.run_for(100)
+        found.add((standby.node.lacks(), shown(active)["rayft_quorum_voters_caught_up"]))
+    assert found == {("its controller hears nothing of the active one", 2)}
 
 
 def test_r500_35_a_broker_recovers_its_logs_before_anybody_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ BROKERS: tuple[Row[OfBroker], ...] = (
         "kafka_controller_kafkaserver_metadatalag",
         "KIP-631: kafka.controller:type=KafkaServer,name=MetadataLag",
         "Committed metadata records that this broker has not replayed. The domain is the controller's (R631-202).",
-        lambda of: max(0, of.quorum.raft.high_watermark - of.role.cache.image.next_offset),
+        lambda of: max(0, of.quorum.raft.committed_offset - of.role.cache.image.next_offset),
     ),
     gauge(
         "kafka_server_kafkaserver_brokerstate",
@@ -244,10 +244,20 @@ BROKERS: tuple[Row[OfBroker], ...] = (
         "Replicas here whose files cannot be used.",
         lambda of: len(of.role.replicas.offline),
     ),
+    gauges(
+        "rayft_log_directory_without_room",
+        "",
+        ("logDirectory",),
+        "1 since the first append that found no room there, until one finds room and none is refused for 5 s; else 0.",
+        lambda of: (
+            ((path,), int(disk in of.role.logs.directories.full.lacks))
+            for path, disk in of.role.logs.directories.paths()
+        ),
+    ),
     gauge(
         "rayft_partitions_without_room",
         "",
-        "Partitions led here whose last batch found no room on the disk: another member of the ISR is to lead them.",
+        "Partitions led here that another member of their ISR is asked to lead, since they find no room on this disk.",
         lambda of: len(of.role.replicas.full),
     ),
     counter(
@@ -285,7 +295,7 @@ BROKERS: tuple[Row[OfBroker], ...] = (
         "kafka_log_logflushstats_logflushrateandtimems",
         "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
         "How long flushes of logs took, in ms.",
-        lambda of: summary_of(of.role.logs.flushes.spent, MS),
+        lambda of: summary_of(of.role.logs.flushes.spent, of.runtime.stopwatch(), MS),
     ),
     gauge(
         "kafka_log_logcleanermanager_max_dirty_percent",

@@ -84,7 +84,7 @@ CONTROLLERS: tuple[Row[OfController], ...] = (
         "kafka_controller_kafkacontroller_metadatalag",
         "KIP-631: " + CONTROLLER + "MetadataLag",
         "Committed metadata records that this controller has not replayed.",
-        lambda of: max(0, of.quorum.raft.high_watermark - of.role.image.next_offset),
+        lambda of: max(0, of.quorum.raft.committed_offset - of.role.image.next_offset),
     ),
     gauge(
         "kafka_controller_kafkacontroller_metadatasnapshotlag",
@@ -221,13 +221,13 @@ CONTROLLERS: tuple[Row[OfController], ...] = (
         "kafka_controller_controllereventmanager_eventqueuetimems",
         "kafka.controller:type=ControllerEventManager,name=EventQueueTimeMs",
         "How long they waited, in ms.",
-        lambda of: summary_of(of.requests.control_waits, MS),
+        lambda of: summary_of(of.requests.control_waits, of.runtime.stopwatch(), MS),
     ),
     summary(
         "kafka_controller_controllereventmanager_eventqueueprocessingtimems",
         "kafka.controller:type=ControllerEventManager,name=EventQueueProcessingTimeMs",
         "How long they were worked on, in ms.",
-        lambda of: summary_of(of.requests.control_works, MS),
+        lambda of: summary_of(of.requests.control_works, of.runtime.stopwatch(), MS),
     ),
     counter(
         "kafka_controller_controllerstats_uncleanleaderelections_total",

@@ -77,14 +77,15 @@ class Spreads(Protocol):
     def count(self) -> int: ...
     @property
     def total(self) -> float: ...
-    def quantile(self, share: float) -> float:
-        """The value below which that share of the newest values lie."""
+    def quantiles(self, shares: tuple[float, ...], at_ns: int) -> Sequence[tuple[float, float]]:
+        """(share, value below which that share of the newest values lies); empty if there are none."""
         ...
 
 
-def summary_of(spread: Spreads, unit: float = 1.0) -> Summary:
-    """How values are spread, in a unit that is `unit` of theirs."""
-    return Summary(spread.count, spread.total / unit, [(share, spread.quantile(share) / unit) for share in QUANTILES])
+def summary_of(spread: Spreads, at_ns: int = 0, unit: float = 1.0) -> Summary:
+    """How values are spread, in a unit that is `unit` of theirs. `at_ns`: now, by the clock that they were added by."""
+    found = spread.quantiles(QUANTILES, at_ns)
+    return Summary(spread.count, spread.total / unit, [(share, value / unit) for share, value in found])
 
 
 def _one(read: Callable[[S], Value | None]) -> Callable[[S], Labelled]:

@@ -80,6 +80,13 @@ QUORUM: tuple[Row[AnyNode], ...] = (
         lambda node: len(node.quorum.raft.voters),
     ),
     gauge(
+        "rayft_quorum_voters_caught_up",
+        "",
+        "Voters that held all that this leader had at some time within controller.quorum.fetch.timeout.ms, itself among "
+        "them; absent elsewhere.",
+        lambda node: node.quorum.raft.voters_caught_up if node.quorum.raft.role is Role.LEADER else None,
+    ),
+    gauge(
         "kafka_server_raftmetrics_number_of_observers",
         "KIP-853: raft-metrics,name=number-of-observers",
         "Observers that fetch from this leader; absent elsewhere.",

@@ -37,10 +37,10 @@ class AnyNode(NamedTuple):
 
 
 def _times(node: AnyNode) -> Iterator[tuple[str, RequestTimes]]:
-    names = node.requests.api_names
+    names, at_ns = node.requests.api_names, node.runtime.stopwatch()
     for key, times in node.requests.connections.meters.items():
         name = names.get(key, str(key))
-        yield name, times.whole()
+        yield name, times.whole(at_ns)
         if times.consumer is not None and times.follower is not None:
             yield name + "Consumer", times.consumer
             yield name + "Follower", times.follower
@@ -50,10 +50,11 @@ def _spread(
     part: Callable[[RequestTimes], Spread], unit: float = MS
 ) -> Callable[[AnyNode], Iterator[tuple[tuple[str, ...], Value]]]:
     def read(node: AnyNode) -> Iterator[tuple[tuple[str, ...], Value]]:
+        at_ns = node.runtime.stopwatch()
         for name, times in _times(node):
             spread = part(times)
             if spread.count:
-                yield (name,), summary_of(spread, unit)
+                yield (name,), summary_of(spread, at_ns, unit)
 
     return read
 

@@ -73,10 +73,13 @@ class Histogram:
 
     def quantile(self, share: float) -> float:
         """The value below which `share` of the samples lie; 0 without samples."""
-        if not self._values:
-            return 0.0
+        return self.quantiles((share,))[0][1] if self._values else 0.0
+
+    def quantiles(self, shares: tuple[float, ...], at_ns: int = 0) -> list[tuple[float, float]]:
+        """(share, value below which that share of the samples lies); empty without samples. They have no age."""
         ordered = sorted(self._values)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+        last = len(ordered) - 1
+        return [(share, ordered[min(last, int(share * len(ordered)))]) for share in shares] if ordered else []
 
 
 class Idle:

@@ -6,6 +6,9 @@ import pytest
 
 from actors.wire.messages import message
 from fastpath.meters.request_times import Door, RequestTimes, Timing, note_all
+from fastpath.meters.spread import WINDOW_NS
+
+HALF = (0.5,)
 
 
 def timing(meter: RequestTimes, door: Door, **times: int) -> Timing:
@@ -72,11 +75,13 @@ def test_fetches_of_consumers_and_followers_are_counted_apart_and_together() -> 
         note_all([one], 3_000)
     assert meter.consumer is not None and meter.follower is not None
     meter.answered(message("HeartbeatResponse")(error_code=25))
-    whole = meter.whole()
+    whole = meter.whole(3_000)
     assert [one.total.count for one in (whole, meter.consumer, meter.follower)] == [3, 2, 1]
     assert whole.by_version() == [(9, 3)] and whole.by_code() == [(25, 1)]
-    assert whole.total.total == 6_000 and whole.total.quantile(0.5) == meter.consumer.total.quantile(0.5) > 0
-    assert meter.whole().total.count == 3, "asking changes nothing"
+    assert whole.total.total == 6_000 and whole.total.quantiles(HALF, 3_000) == meter.consumer.total.quantiles(
+        HALF, 3_000
+    )
+    assert meter.whole(3_000).total.count == 3, "asking changes nothing"
 
 
 @pytest.mark.parametrize("version", [-1, 64, 32_767])
@@ -104,3 +109,15 @@ def test_error_codes_are_counted_at_any_depth() -> None:
     meter.answered(fetched(error_code=0, responses=[fetched.FetchableTopicResponse(topic="t", partitions=[data])]))
     meter.answered(message("SaslHandshakeResponse")(error_code=0))
     assert dict(meter.by_code()) == {-1: 1, 0: 3, 1: 1, 6: 2, 25: 1}
+
+
+def test_what_is_old_of_one_part_is_not_new_for_the_whole() -> None:
+    meter, late_ns = RequestTimes(fetches=True), 3 * WINDOW_NS
+    for replica, at_ns in ((True, 1_000_000), (False, late_ns)):
+        one = timing(meter, Door(), answered_ns=at_ns, left_ns=at_ns)
+        one.connection = SimpleNamespace(replica=replica)
+        note_all([one], at_ns)
+    both = meter.whole(late_ns).total
+    assert both.count == 2 and [share for share, _ in both.quantiles((0.01, 0.99), late_ns)] == [0.01, 0.99]
+    assert len({value for _, value in both.quantiles((0.01, 0.99), late_ns)}) == 1, "only the consumer has come lately"
+    assert meter.whole(late_ns + 2 * WINDOW_NS).total.quantiles(HALF, late_ns + 2 * WINDOW_NS) == []
