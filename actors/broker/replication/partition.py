@@ -56,6 +56,8 @@ class Assignment(NamedTuple):
     it."""
     moving: bool = False
     """Whether replicas are being added or removed."""
+    adding: int = 0
+    """How many of the replicas are being added."""
 
 
 class Became(enum.Enum):
@@ -126,6 +128,7 @@ class Partition:
 
     __slots__ = (
         "_unwritten",
+        "adding",
         "alone",
         "cluster",
         "committed",
@@ -183,6 +186,8 @@ class Partition:
         log.producers.transactions.replicated(high_watermark)
         self.moving = False
         """Whether replicas are being added or removed."""
+        self.adding = 0
+        """How many of the replicas are being added."""
         self.told_high_watermark = -1
         """The high watermark that the leader has told a follower last; -1: none yet."""
         self.traffic = Traffic()
@@ -249,7 +254,7 @@ class Partition:
             # A snapshot has left changes out. A replica may have been moved away and back, and has begun anew.
             self.followers = {}
         changed = again or assignment.leader != self.leader
-        self.replicas, self.moving = assignment.replicas, assignment.moving
+        self.replicas, self.moving, self.adding = assignment.replicas, assignment.moving, assignment.adding
         self.leader, self.leader_epoch = assignment.leader, assignment.leader_epoch
         row: IsrTransition | None = None
         if not leads:

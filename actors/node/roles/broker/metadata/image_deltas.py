@@ -76,12 +76,14 @@ class ImageDeltas:
         topic = image.topic_of(row)
         topic_id = image.topic_id(topic)
         assert topic_id is not None, "a partition's topic has an id"
+        moving = image.is_moving(row)
         assignment = Assignment(
             replicas,
             image.isr(row),
             image.leader(row),
             image.leader_epoch(row),
             image.partition_epoch(row),
-            image.is_moving(row),
+            moving,
+            len(image.adding(row)) if moving else 0,
         )
         return PartitionState(image.topic_name(topic), topic_id, image.number(row), assignment)

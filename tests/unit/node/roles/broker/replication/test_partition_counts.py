@@ -13,7 +13,7 @@ def walked(lab: Lab, broker: int) -> dict[str, int]:
     return {
         "here": len(here),
         "led": len(led),
-        "under_replicated": sum(len(one.isr.isr) < len(one.replicas) for one in led),
+        "under_replicated": sum(len(one.isr.isr) < len(one.replicas) - one.adding for one in led),
         "under_min_isr": sum(len(one.isr.isr) < one.min_insync for one in led),
         "at_min_isr": sum(len(one.isr.isr) == one.min_insync for one in led),
         "moving": sum(one.moving for one in led),
@@ -44,6 +44,17 @@ def test_the_counts_follow_the_metadata() -> None:
     lab.commit(ops.TopicGone(TOPIC_ID))
     lab.settle()
     assert set(same(lab).values()) == {0}
+
+
+def test_a_replica_that_is_being_added_is_not_missed() -> None:
+    lab = Lab()
+    lab.topic((1, 2), partitions=1)
+    assert same(lab)["under_replicated"] == 0
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1, 2, 3], [1, 2], 1, 0, 1, adding=[3]))
+    found = same(lab)
+    assert found["moving"] == 1 and found["under_replicated"] == 0, "as in Apache Kafka"
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1, 2, 3], [1], 1, 0, 2, adding=[3]))
+    assert same(lab)["under_replicated"] == 1, "2 is missed"
 
 
 def test_traffic_of_a_topic_is_shared_by_its_partitions_and_stays_in_the_sum() -> None:
