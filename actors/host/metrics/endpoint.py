@@ -1,7 +1,8 @@
 """The HTTP port of one node (setting `rayft.metrics.listen`): `/metrics`, `/live` and `/ready`.
 
 This file alone decides what they mean. `/live`: the node's thread takes turns. `/ready`: the node does its work, or the
-answer says what it lacks. Each is asked anew for every page, and a page is one moment.
+answer says what it lacks. Each is asked anew for every page, and a page is one moment. A node that does not answer has no
+page of metrics either: half of one would look to Prometheus like a node that works.
 """
 
 import gzip
@@ -25,6 +26,7 @@ FORMS_MAX = 8
 OK, UNAVAILABLE, NOT_FOUND = "200 OK", "503 Service Unavailable", "404 Not Found"
 HEALTH = ("/live", "/ready")
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+SILENT: "Answer" = (UNAVAILABLE, TEXT, b"the node does not answer\n")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]*):(?P<port>[0-9]{1,5})")
 _PACKED = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\b)")
 
@@ -36,6 +38,7 @@ class Node(NamedTuple):
     """How a node is asked, from another thread."""
 
     metrics: Callable[[], Sequence[Sample | Columns]]
+    """All its numbers; empty: it does not answer."""
     lacks: Callable[[], str | None]
     """What it lacks to be ready; empty: nothing; None: it does not answer."""
 
@@ -96,7 +99,10 @@ class _Page:
         found = self._forms.get((kind, packed, names))
         if found is None:
             if self._parts is None:
-                self._parts = [*self._node.metrics(), *process_samples()]
+                self._parts = list(self._node.metrics())
+                self._parts += process_samples() if self._parts else ()
+            if not self._parts:
+                return SILENT
             body = written(self._parts, kind, names)
             headers = {"Content-Type": kind}
             if packed:
@@ -111,7 +117,7 @@ class _Page:
             self._lacks = (self._node.lacks(),)
         lacks = self._lacks[0]
         if lacks is None:
-            return UNAVAILABLE, TEXT, b"the node does not answer\n"
+            return SILENT
         if ready and lacks:
             return UNAVAILABLE, TEXT, f"not ready: {lacks}\n".encode()
         return OK, TEXT, b"ready\n" if ready else b"live\n"

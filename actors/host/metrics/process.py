@@ -1,9 +1,10 @@
 """The metrics of a process and of its Python, under the names that Prometheus' own clients give them.
 
-This file alone reads them, out of /proc and the garbage collector. Where there is no /proc they are absent. It runs on the
-thread of the page, not on the node's.
+This file alone reads them, out of /proc and the garbage collector. What a file of /proc would say is absent where it cannot
+be read, and nothing else is. It runs on the thread of the page, not on the node's.
 """
 
+import contextlib
 import gc
 import os
 import platform
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 from actors.node.metrics.family import COUNTER, GAUGE, Family, Sample
 
-PROC = "/proc/self"
+PROC = "/proc"
 CPU = Family("process_cpu_seconds_total", COUNTER, "CPU time of this process, user and system, in s.")
 STARTED = Family("process_start_time_seconds", GAUGE, "When this process began, in s since 1970.")
 RESIDENT = Family("process_resident_memory_bytes", GAUGE, "Memory of this process that is in RAM.")
@@ -55,30 +56,33 @@ def process_samples() -> list[Sample]:
 
 
 def _linux() -> Iterator[Sample]:
-    try:
-        fields = _read("stat").rpartition(")")[2].split()
-        limits, io = _read("limits"), _read("io")
-        booted = next(line for line in _read("stat", "/proc").split("\n") if line.startswith("btime"))
-        descriptors = len(os.listdir(f"{PROC}/fd")) - 1  # that of the folder itself
-    except (OSError, StopIteration):
-        return
+    """Each from a file of its own: a service manager may hide some of them (ProcSubset=pid hides /proc/stat)."""
     ticks = os.sysconf("SC_CLK_TCK")
-    yield Sample(CPU, (), (int(fields[11]) + int(fields[12])) / ticks)
-    yield Sample(STARTED, (), int(booted.split()[1]) + int(fields[19]) / ticks)
-    yield Sample(VIRTUAL, (), int(fields[20]))
-    yield Sample(RESIDENT, (), int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
-    yield Sample(OPEN, (), descriptors)
+    fields = _read("self/stat").rpartition(")")[2].split()
+    if fields:
+        yield Sample(CPU, (), (int(fields[11]) + int(fields[12])) / ticks)
+        yield Sample(VIRTUAL, (), int(fields[20]))
+        yield Sample(RESIDENT, (), int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
+        for line in _read("stat").split("\n"):
+            if line.startswith("btime"):
+                yield Sample(STARTED, (), int(line.split()[1]) + int(fields[19]) / ticks)
+    with contextlib.suppress(OSError):
+        yield Sample(OPEN, (), len(os.listdir(f"{PROC}/self/fd")) - 1)  # without that of the folder itself
     yield Sample(THREADS, (), threading.active_count())
-    for line in limits.split("\n"):
+    for line in _read("self/limits").split("\n"):
         if line.startswith("Max open files"):
             most = line.split()[3]
             yield Sample(MOST, (), float("inf") if most == "unlimited" else int(most))
-    counted = dict(line.split(": ") for line in io.split("\n") if ": " in line)
+    counted = dict(line.split(": ") for line in _read("self/io").split("\n") if ": " in line)
     for family, name in ((READ, "read_bytes"), (WRITTEN, "write_bytes")):
         if name in counted:
             yield Sample(family, (), int(counted[name]))
 
 
-def _read(name: str, folder: str = PROC) -> str:
-    with open(f"{folder}/{name}") as file:
-        return file.read()
+def _read(name: str) -> str:
+    """A file of /proc; empty if it is not there or may not be read."""
+    try:
+        with open(f"{PROC}/{name}") as file:
+            return file.read()
+    except OSError:
+        return ""

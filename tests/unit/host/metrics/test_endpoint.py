@@ -33,6 +33,8 @@ class Asked:
     def metrics(self) -> list[Any]:
         self.scrapes += 1
         time.sleep(self.takes_s)
+        if self.lacking is None:
+            return []
         return [Sample(LAG, (), self.lag), Sample(OTHER, (), float("nan"))]
 
     def get(self, path: str, **headers: str) -> Any:
@@ -84,6 +86,13 @@ def test_live_is_a_node_that_answers_and_ready_one_that_lacks_nothing(asked: Ask
     asked.lacking = None
     assert asked.refused("/live")[0] == asked.refused("/ready")[0] == 503
     assert asked.scrapes == 0, "nobody has asked for metrics"
+
+
+def test_a_node_that_does_not_answer_has_no_page_that_looks_whole(asked: Asked) -> None:
+    asked.lacking = None
+    assert asked.refused("/metrics") == (503, "the node does not answer\n"), "Prometheus would say that it is up"
+    asked.lacking = ""
+    assert b"kafka_lag 1\n" in asked.get("/metrics").read()
 
 
 def test_live_does_not_rest_for_the_metrics_that_strangers_ask_for(asked: Asked) -> None:

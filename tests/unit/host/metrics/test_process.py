@@ -1,8 +1,13 @@
 """The numbers of this process, against what the system says in other ways."""
 
 import os
+import shutil
 import time
+from pathlib import Path
 
+import pytest
+
+from actors.host.metrics import process
 from actors.host.metrics.process import process_samples
 from tests.numbers import numbers
 
@@ -22,3 +27,28 @@ def test_the_numbers_are_those_of_this_process() -> None:
     assert found["process_open_fds"] < found["process_max_fds"]
     assert found['python_gc_collections_total{generation="0"}'] >= 0
     assert found["kafka_server_kafkaserver_linux_disk_write_bytes"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("hidden", "absent"),
+    [
+        ("stat", {"process_start_time_seconds"}),
+        (
+            "self/io",
+            {"kafka_server_kafkaserver_linux_disk_read_bytes", "kafka_server_kafkaserver_linux_disk_write_bytes"},
+        ),
+        ("self/limits", {"process_max_fds"}),
+        ("self/fd", {"process_open_fds"}),
+    ],
+)
+def test_what_a_service_manager_hides_takes_nothing_else_away(
+    hidden: str, absent: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = set(numbers(process_samples()))
+    (tmp_path / "self" / "fd").mkdir(parents=True)
+    for name in ("stat", "self/stat", "self/io", "self/limits"):
+        shutil.copy(f"/proc/{name}", tmp_path / name)
+    place = tmp_path / hidden
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    monkeypatch.setattr(process, "PROC", str(tmp_path))
+    assert whole - set(numbers(process_samples())) == absent
