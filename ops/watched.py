@@ -162,6 +162,7 @@ DASHBOARDS = (
             Panel("Leader of the quorum", ((f"max({RAFT}current_leader{{{JOB}}})", ""),), kind="stat"),
             Panel("Epoch", ((f"max({RAFT}current_epoch{{{JOB}}})", ""),), kind="stat"),
             Panel("Voters", ((f"max({RAFT}number_of_voters{{{JOB}}})", ""),), kind="stat"),
+            Panel("Voters that have caught up", ((f"max(rayft_quorum_voters_caught_up{{{JOB}}})", ""),), kind="stat"),
             Panel("Fenced brokers", ((f"max({CONTROLLER}fencedbrokercount{{{JOB}}})", ""),), kind="stat"),
             Panel("Roles", ((f"{RAFT}current_state{{{ON}}}", "{{instance}} {{current_state}}"),), kind="table"),
             Panel("Ends of the metadata log", ((f"{RAFT}log_end_offset{{{ON}}}", "{{instance}}"),)),
@@ -185,7 +186,11 @@ DASHBOARDS = (
                 ),
                 "ms",
             ),
-            Panel("Time without a leader", ((f"{RAFT}election_latency_max{{{ON}}}", "{{instance}}"),), "ms"),
+            Panel(
+                "Longest time without a leader since the start",
+                ((f"{RAFT}election_latency_max{{{ON}}}", "{{instance}}"),),
+                "ms",
+            ),
             Panel(
                 "Elections of partition leaders",
                 (
@@ -299,7 +304,10 @@ DASHBOARDS = (
                 ),
                 "cps",
             ),
-            Panel("Without room on the disk", ((f"rayft_partitions_without_room{{{ON}}}", "{{instance}}"),)),
+            Panel(
+                "Log directories without room",
+                ((f"rayft_log_directory_without_room{{{ON}}}", "{{instance}} {{logDirectory}}"),),
+            ),
             Panel("Replicas whose files cannot be used", ((f"{MANAGER}offlinereplicacount{{{ON}}}", "{{instance}}"),)),
         ),
     ),
@@ -316,21 +324,19 @@ ALERTS = (
     ),
     Alert(
         "RayftNoActiveController",
-        f"sum({CONTROLLER}activecontrollercount{{{IN_RULES}}}) != 1 "
-        f"or absent({CONTROLLER}activecontrollercount{{{IN_RULES}}})",
+        f"(sum({CONTROLLER}activecontrollercount{{{IN_RULES}}}) or vector(0)) != 1",
         "1m",
         "critical",
-        "Not one controller is active, but {{ $value }}.",
+        "{{ $value }} controllers are active, not one.",
         "A majority of the voters has to be reachable: look at rayft status.",
     ),
     Alert(
         "RayftQuorumLacksVoters",
-        f'count({RAFT}current_state{{{IN_RULES},current_state=~"leader|follower"}}) < '
-        f"max({RAFT}number_of_voters{{{IN_RULES}}})",
+        f"(max(rayft_quorum_voters_caught_up{{{IN_RULES}}}) or vector(0)) < max({RAFT}number_of_voters{{{IN_RULES}}})",
         "1m",
         "warning",
-        "Only {{ $value }} voters of the quorum follow it or lead it.",
-        "Start the controllers that are down before another one is lost.",
+        "Only {{ $value }} voters of the quorum have all that its leader has.",
+        "Start the controllers that are down, or look for one that is slow, before another one is lost.",
     ),
     Alert(
         "RayftOfflinePartitions",
@@ -374,19 +380,20 @@ ALERTS = (
     ),
     Alert(
         "RayftNoRoom",
-        f"rayft_partitions_without_room{{{IN_RULES}}} > 0",
+        f"rayft_log_directory_without_room{{{IN_RULES}}} > 0",
         "0m",
         "critical",
-        "{{ $value }} partitions that {{ $labels.instance }} leads find no room on its disk.",
-        "Make room, or lower retention.bytes: the disk takes no more records.",
+        "An append found no room in {{ $labels.logDirectory }} of {{ $labels.instance }}.",
+        "Make room, or lower retention.bytes. It ends some seconds after an append has found room.",
     ),
     Alert(
         "RayftMetadataLag",
-        f"kafka_controller_kafkaserver_metadatalag{{{IN_RULES}}} > 1000",
+        f"kafka_controller_kafkaserver_metadatalag{{{IN_RULES}}} > 1000 "
+        f"or {CONTROLLER}metadatalag{{{IN_RULES}}} > 1000",
         "2m",
         "warning",
         "{{ $labels.instance }} is {{ $value }} metadata records behind.",
-        "Look for a broker whose thread or disk is overloaded.",
+        "Look for a node whose thread or disk is overloaded.",
     ),
     Alert(
         "RayftUncleanElections",

@@ -17,9 +17,12 @@ from urllib.request import urlopen
 import pytest
 
 import rayft
+from actors.wire.errors import ErrorCode
 from ops.make import rules
-from tests.integration.answers.dialogue import Dialogue
+from tests.integration.answers.dialogue import Broker, Dialogue
+from tests.integration.answers.stories import batch
 from tests.integration.metrics.ports import beside_each_other
+from tests.integration.metrics.test_metrics_of_a_load import produce
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,6 +87,14 @@ def until(server: Prometheus, *names: str) -> None:
         time.sleep(0.3)
 
 
+def quiet(server: Prometheus) -> None:
+    """Wait until no alert fires."""
+    end = time.monotonic() + SECONDS_MAX
+    while server.firing():
+        assert time.monotonic() < end, f"{server.firing()} still fire"
+        time.sleep(0.3)
+
+
 def scrapes(server: Prometheus) -> None:
     """Wait until every node is scraped and the rules were evaluated."""
     end = time.monotonic() + SECONDS_MAX
@@ -97,14 +108,24 @@ def scrapes(server: Prometheus) -> None:
     time.sleep(4)
 
 
-def test_alerts_fire_when_nodes_are_killed_and_not_before(tmp_path: Path) -> None:
+def test_alerts_fire_when_nodes_are_harmed_and_neither_before_nor_after(tmp_path: Path) -> None:
     port = beside_each_other(NODES)
     settings = {"rayft.metrics.listen": f"127.0.0.1:{port}", "min.insync.replicas": "2"}
     with rayft.Cluster(3, 3, tmp_path / "c", settings) as cluster:
         dialogue = Dialogue(cluster.bootstrap_servers)
         topic = {"name": "t", "num_partitions": 6, "replication_factor": 2, "assignments": [], "configs": []}
-        dialogue.raw("CreateTopics", 5, 1, timeout_ms=10_000, topics=[topic])
+        here = [{"partition_index": 0, "broker_ids": [1]}]
+        configs = [{"name": "min.insync.replicas", "value": "1"}]
+        alone = {
+            "name": "alone",
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": here,
+            "configs": configs,
+        }
+        dialogue.raw("CreateTopics", 5, 1, timeout_ms=10_000, topics=[topic, alone])
         dialogue.settled("t", 6)
+        dialogue.settled("alone", 1)
         dialogue.close()
         with scraped(tmp_path, port) as server:
             scrapes(server)
@@ -112,6 +133,19 @@ def test_alerts_fire_when_nodes_are_killed_and_not_before(tmp_path: Path) -> Non
             cluster.kill(3, restart=False)
             until(server, "RayftNodeDown", "RayftFencedBrokers", "RayftUnderReplicated", "RayftUnderMinIsr")
             assert not {"RayftNoActiveController", "RayftQuorumLacksVoters"} & server.firing()
+            cluster.start_node(3)
+            quiet(server)
+            cluster.fill_disk(1)
+            error = 0
+            client = Broker(cluster.address(1))
+            while error != ErrorCode.KAFKA_STORAGE_ERROR:
+                (error,) = produce(client, "alone", {0: batch(b"x" * 100)}, acks=1)
+            until(server, "RayftNoRoom")
+            assert server.firing() == {"RayftNoRoom"}
+            cluster.free_disk(1)
+            produce(client, "alone", {0: batch(b"x")}, acks=1)
+            quiet(server)
+            client.close()
             active = cluster.leader_id()
             cluster.kill(active, restart=False)
             until(server, "RayftQuorumLacksVoters")
