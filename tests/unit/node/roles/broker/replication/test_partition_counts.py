@@ -50,10 +50,10 @@ def test_a_replica_that_is_being_added_is_not_missed() -> None:
     lab = Lab()
     lab.topic((1, 2), partitions=1)
     assert same(lab)["under_replicated"] == 0
-    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1, 2, 3], [1, 2], 1, 0, 1, adding=[3]))
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1, 2, 3], [1, 2], 1, 1, 1, adding=[3]))
     found = same(lab)
     assert found["moving"] == 1 and found["under_replicated"] == 0, "as in Apache Kafka"
-    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1, 2, 3], [1], 1, 0, 2, adding=[3]))
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1, 2, 3], [1], 1, 2, 2, adding=[3]))
     assert same(lab)["under_replicated"] == 1, "2 is missed"
 
 
