@@ -58,11 +58,19 @@ from tests.unit.controller.cluster import Seeded
 rpc.load()
 
 
+class CommittedSoFar(SimpleNamespace):
+    """What a controller reads of raft: nothing that is committed is missing in the log."""
+
+    @property
+    def committed_offset(self) -> int:
+        return int(self.high_watermark)
+
+
 class Quorum:
     """A log that commits when told to."""
 
     def __init__(self) -> None:
-        self.raft = SimpleNamespace(
+        self.raft = CommittedSoFar(
             high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False, kraft_version=1
         )
         self.leaders = 1
