@@ -10,6 +10,8 @@ JOB = 'job=~"$job"'
 ON = 'job=~"$job",instance=~"$instance"'
 IN_RULES = 'job="rayft"'
 """The job of the nodes in `ops/prometheus/prometheus.yml`."""
+OF_GROUPS = 'job="rayft-groups"'
+"""The job of `rayft metrics` there."""
 
 
 class Panel(NamedTuple):
@@ -224,6 +226,27 @@ DASHBOARDS = (
         "rayft-groups",
         "rayft: groups and transactions",
         (
+            Panel(
+                "Behind, by group",
+                (('sum by (consumergroup) (kafka_consumergroup_lag{job=~".*groups"})', "{{consumergroup}}"),),
+                about="Records that groups have not read yet, as rayft metrics --listen shows them.",
+            ),
+            Panel(
+                "Read, by group",
+                (
+                    (
+                        "sum by (consumergroup) "
+                        '(rate(kafka_consumergroup_current_offset{job=~".*groups"}[$__rate_interval]))',
+                        "{{consumergroup}}",
+                    ),
+                ),
+                "cps",
+            ),
+            Panel(
+                "Furthest behind",
+                (('topk(20, kafka_consumergroup_lag{job=~".*groups"} > 0)', ""),),
+                kind="table",
+            ),
             Panel("Groups", ((f"sum by (protocol) ({GROUPS}group_count{{{ON}}})", "{{protocol}}"),)),
             Panel(
                 "Consumer groups by state",
@@ -394,6 +417,23 @@ ALERTS = (
         "warning",
         "{{ $labels.instance }} is {{ $value }} metadata records behind.",
         "Look for a node whose thread or disk is overloaded.",
+    ),
+    Alert(
+        "RayftGroupStopped",
+        f"sum by (consumergroup, topic) (changes(kafka_consumergroup_current_offset{{{OF_GROUPS}}}[5m])) == 0 "
+        f"and sum by (consumergroup, topic) (delta(kafka_consumergroup_lag{{{OF_GROUPS}}}[5m])) > 0",
+        "5m",
+        "warning",
+        "Group {{ $labels.consumergroup }} commits nothing of {{ $labels.topic }}, to which records come.",
+        "Look whether its members are there: rayft group describe.",
+    ),
+    Alert(
+        "RayftGroupsUnseen",
+        f'up{{{OF_GROUPS}}} == 0 or sum by (instance) (rayft_exporter_unanswered{{{OF_GROUPS},what!="topics"}}) > 0',
+        "5m",
+        "warning",
+        "{{ $labels.instance }} shows no lag of groups, or not of all.",
+        "Look what rayft metrics writes; --topic and --group choose a part of a large cluster.",
     ),
     Alert(
         "RayftUncleanElections",

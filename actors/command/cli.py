@@ -30,6 +30,7 @@ COMMANDS = {
     "config": "settings of brokers, groups, topics and client metrics",
     "health": "whether a cluster is well, and what is wrong with it",
     "top": "topics, groups and their rates in the terminal, again and again",
+    "metrics": "groups with their lag, topics and partitions as metrics for Prometheus, under kafka_exporter's names",
     "ui": "a page in the browser: a cluster, its history, and why",
     "node": "one node in the foreground, for containers and systemd",
     "bridge": "take over a Kafka cluster that lives with ZooKeeper, or hand it back",

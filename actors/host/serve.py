@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from actors.host import storage
 from actors.host.loop import Event, Loop, nobody, stopwatch
@@ -105,9 +106,17 @@ def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
     where = config.value(SETTING)
     if not where:
         return None
-    endpoint = door.Endpoint(door.address(where), door.Node(loop.metrics, loop.lacks))
+    endpoint = door.Endpoint(door.address(where), door.Node(lambda: whole(loop), loop.lacks))
     loop.own("MetricsDoor", lambda: endpoint.bytes_kept, f"{CONNECTIONS_MAX} connections")
     return endpoint
+
+
+def whole(loop: Loop) -> list[Any]:
+    """The metrics of the node and those of its process, for other threads; empty if the node does not answer."""
+    from actors.host.metrics.process import process_samples
+
+    found = loop.metrics()
+    return [*found, *process_samples()] if found else []
 
 
 def _renew(reserve: descriptors.Reserve, log: Journal) -> None:

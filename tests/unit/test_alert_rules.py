@@ -19,6 +19,7 @@ from ops.watched import ALERTS
 CONTROLLER, RAFT = "kafka_controller_kafkacontroller_", "kafka_server_raftmetrics_"
 NODES = [f"n{number}:9404" for number in range(1, 7)]
 CONTROLLERS, BROKERS = NODES[:3], NODES[3:]
+EXPORTER, GROUPS = "n1:9308", "rayft-groups"
 HEALTHY_S, FAULT_S, AFTER_S = 300, 900, 1200
 """A fault begins after the first, ends after the second; the third is how long a series goes on behind that."""
 STEP_S = 10
@@ -60,6 +61,9 @@ def healthy() -> dict[str, float]:
         found[series("rayft_log_directory_without_room", node, logDirectory="/data")] = 0
         found[series("kafka_controller_kafkaserver_metadatalag", node)] = 2
         found[series("kafka_server_replicafetchermanager_maxlag", node, clientId="Replica")] = 0
+    found[series("up", EXPORTER, job=GROUPS)] = 1
+    found[series("rayft_exporter_unanswered", EXPORTER, job=GROUPS, what="groups")] = 0
+    found[series("rayft_exporter_unanswered", EXPORTER, job=GROUPS, what="topics")] = 5
     return found
 
 
@@ -69,7 +73,11 @@ def of_node(node: str) -> dict[str, float | None]:
 
 
 LEADER, FOLLOWER, BROKER = CONTROLLERS[0], CONTROLLERS[1], BROKERS[0]
-NOBODY = {name: None for name in healthy()} | {series("up", node): 0 for node in NODES}
+NOBODY = (
+    {name: None for name in healthy()}
+    | {series("up", node): 0 for node in NODES}
+    | {series("up", EXPORTER, job=GROUPS): 0}
+)
 FAULTS: dict[str, tuple[set[str], dict[str, float | None]]] = {
     "a broker's metrics are away": ({"RayftNodeDown"}, of_node(BROKER)),
     "a voter is away": (
@@ -77,7 +85,11 @@ FAULTS: dict[str, tuple[set[str], dict[str, float | None]]] = {
         of_node(FOLLOWER) | {series("rayft_quorum_voters_caught_up", LEADER): 2},
     ),
     "a voter is cut off": ({"RayftQuorumLacksVoters"}, {series("rayft_quorum_voters_caught_up", LEADER): 2}),
-    "nobody is there": ({"RayftNodeDown", "RayftNoActiveController"}, NOBODY),
+    "nobody is there": ({"RayftNodeDown", "RayftNoActiveController", "RayftGroupsUnseen"}, NOBODY),
+    "the lags of groups are not asked for": ({"RayftGroupsUnseen"}, {series("up", EXPORTER, job=GROUPS): 0}),
+    "a group does not answer": (
+        {"RayftGroupsUnseen"}, {series("rayft_exporter_unanswered", EXPORTER, job=GROUPS, what="groups"): 1}
+    ),
     "all controllers are away": (
         {"RayftNodeDown", "RayftNoActiveController", "RayftQuorumLacksVoters"},
         of_node(CONTROLLERS[0]) | of_node(CONTROLLERS[1]) | of_node(CONTROLLERS[2]),
@@ -118,18 +130,38 @@ FAULTS: dict[str, tuple[set[str], dict[str, float | None]]] = {
     ),
     "descriptors run out": ({"RayftFewDescriptors"}, {series("process_open_fds", BROKER): 950}),
 }  # fmt: skip
+BEFORE, DURING, AFTER = HEALTHY_S // STEP_S, FAULT_S // STEP_S, AFTER_S // STEP_S
+OF_GROUP = {"job": GROUPS, "consumergroup": "g", "topic": "t", "partition": "0"}
+COMMITTED, LAG = (series(f"kafka_consumergroup_{name}", EXPORTER, **OF_GROUP) for name in ("current_offset", "lag"))
 COUNTED = {
     "a replica that was not in sync leads": (
-        "RayftUncleanElections",
-        series("kafka_controller_controllerstats_uncleanleaderelections_total", LEADER),
-        f"0x{HEALTHY_S // STEP_S - 1} 1x{(FAULT_S + AFTER_S) // STEP_S}",
+        {"RayftUncleanElections"},
+        {
+            series("kafka_controller_controllerstats_uncleanleaderelections_total", LEADER): (
+                f"0x{BEFORE - 1} 1x{DURING + AFTER}"
+            )
+        },
+        300,
     ),
     "logins fail": (
-        "RayftFailedLogins",
-        series("rayft_failed_logins_total", BROKER),
-        f"0x{HEALTHY_S // STEP_S - 1} 0+50x{FAULT_S // STEP_S - 1} {50 * FAULT_S // STEP_S}x{AFTER_S // STEP_S}",
+        {"RayftFailedLogins"},
+        {series("rayft_failed_logins_total", BROKER): f"0x{BEFORE - 1} 0+50x{DURING - 1} {50 * DURING}x{AFTER}"},
+        420,
     ),
-}
+    "a group stops while records come": (
+        {"RayftGroupStopped"},
+        {
+            COMMITTED: f"0+10x{BEFORE - 1} {10 * BEFORE}x{DURING - 1} {10 * BEFORE}+20x{AFTER}",
+            LAG: f"5x{BEFORE - 1} 5+10x{DURING - 1} {10 * DURING}-5x{AFTER}",
+        },
+        660,
+    ),
+    "a group has read all, and no record comes": (set(), {COMMITTED: f"7x{BEFORE + DURING + AFTER}", LAG: "0x500"}, 660),
+    "a group is behind and reads": (
+        set(), {COMMITTED: f"0+10x{BEFORE + DURING + AFTER}", LAG: f"5+10x{BEFORE + DURING + AFTER}"}, 660
+    ),
+}  # fmt: skip
+"""What is counted: (the alerts that fire, the series as they go on, so many seconds behind the beginning of the fault)."""
 
 pytestmark = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="needs promtool (Debian's package prometheus) in PATH"
@@ -176,8 +208,8 @@ def groups() -> Iterator[dict[str, Any]]:
             before = f"_x{HEALTHY_S // STEP_S} {faulty}x{FAULT_S // STEP_S - 1}"
             inputs[name] = before if usual is None else values(usual, faulty)
         yield group(inputs, [(TIMES_S[0], set()), (TIMES_S[1], names), (TIMES_S[2], set())])
-    for alert, name, text in COUNTED.values():
-        yield group(well | {name: text}, [(TIMES_S[0], set()), (HEALTHY_S + 420, {alert}), (TIMES_S[2], set())])
+    for names, counted, after_s in COUNTED.values():
+        yield group(well | counted, [(TIMES_S[0], set()), (HEALTHY_S + after_s, names), (TIMES_S[2], set())])
 
 
 def test_each_rule_fires_for_its_faults_and_for_no_other_and_ends_with_them(tmp_path: Path) -> None:
@@ -186,7 +218,9 @@ def test_each_rule_fires_for_its_faults_and_for_no_other_and_ends_with_them(tmp_
 
 
 def test_every_rule_has_a_fault() -> None:
-    named = {name for names, _ in FAULTS.values() for name in names} | {alert for alert, _, _ in COUNTED.values()}
+    named = {name for names, _ in FAULTS.values() for name in names} | {
+        name for names, _, _ in COUNTED.values() for name in names
+    }
     assert {alert.name for alert in ALERTS} == named
 
 

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
+from actors.command.by_address import exporter
 from ops.make import HERE, dashboard, files
 from ops.watched import ALERTS, DASHBOARDS
 from tests.metrics_page import ALL, series
@@ -97,9 +98,14 @@ def test_the_files_are_those_that_the_list_makes() -> None:
 @pytest.mark.parametrize("expr", [*EXPRESSIONS, *(alert.expr for alert in ALERTS)])
 def test_names_and_labels_are_those_that_nodes_show(expr: str) -> None:
     names = NAME.findall(expr)
-    assert [name for name in names if name not in series()] == []
+    assert [name for name in names if name not in series() | {one.name for one in exporter.EVERY}] == []
     assert names or "up{" in expr
-    labels = {label for one in ALL if any(name.startswith(one.name) for name in names) for label in one.labels}
+    labels = {
+        label
+        for one in (*ALL, *exporter.EVERY)
+        if any(name.startswith(one.name) for name in names)
+        for label in one.labels
+    }
     assert set(LABELS.findall(expr)) <= labels | USUAL
     assert expr.count("(") == expr.count(")") and expr.count("{") == expr.count("}")
 

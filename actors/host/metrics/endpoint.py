@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
-from actors.host.metrics.process import process_samples
 from actors.host.metrics.text import chosen, written
 from actors.host.net.http_door import HttpDoor, PageRequest
 from actors.host.net.server import PortTaken
@@ -43,25 +42,25 @@ class Node(NamedTuple):
     """What it lacks to be ready; empty: nothing; None: it does not answer."""
 
 
-def address(text: str) -> tuple[str, int]:
-    """(host, port) of the setting. Raises ConfigError."""
+def address(text: str, name: str = SETTING) -> tuple[str, int]:
+    """(host, port) of the setting or option of that name. Raises ConfigError."""
     match = _ADDRESS.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
-        raise ConfigError(f"{SETTING}={text} is no address: write host:port, for example 127.0.0.1:9404.")
+        raise ConfigError(f"{name}={text} is no address: write host:port, for example 127.0.0.1:9404.")
     return match["host"].strip("[]"), int(match["port"])
 
 
 class Endpoint:
     """The HTTP server of one node: one thread, which asks the node."""
 
-    def __init__(self, where: tuple[str, int], node: Node) -> None:
-        """Raises PortTaken if the port is not free."""
+    def __init__(self, where: tuple[str, int], node: Node, name: str = SETTING) -> None:
+        """`name`: the setting or option that says where. Raises PortTaken if the port is not free."""
         host, port = where
         try:
             self._door = HttpDoor(host or "127.0.0.1", port, lambda: _Page(node), lambda asked: asked.path in HEALTH)
         except OSError as error:
             raise PortTaken(
-                f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop the process that "
+                f"{name}={host}:{port} cannot be used ({error.strerror}): stop the process that "
                 f"uses it, or write another."
             ) from None
         self.port: int = self._door.port
@@ -100,7 +99,6 @@ class _Page:
         if found is None:
             if self._parts is None:
                 self._parts = list(self._node.metrics())
-                self._parts += process_samples() if self._parts else ()
             if not self._parts:
                 return SILENT
             body = written(self._parts, kind, names)

@@ -12,15 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 import rayft
 from actors.wire.errors import ErrorCode
 from ops.make import rules
 from tests.integration.answers.dialogue import Broker, Dialogue
 from tests.integration.answers.stories import batch
+from tests.integration.command.test_watching import line, running
 from tests.integration.metrics.ports import beside_each_other
 from tests.integration.metrics.test_metrics_of_a_load import produce
 
@@ -35,16 +38,18 @@ SECONDS_MAX = 60
 class Prometheus:
     """A server that scrapes the nodes every half second."""
 
-    def __init__(self, directory: Path, first_port: int) -> None:
+    def __init__(self, directory: Path, first_port: int, of_groups: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         targets = [f"127.0.0.1:{first_port + place}" for place in range(NODES)]
-        (directory / "rules.yml").write_text(rules("1s"))
+        (directory / "rules.yml").write_text(rules("1s", "5s"))
         (directory / "prometheus.yml").write_text(
             "global: {scrape_interval: 500ms, evaluation_interval: 500ms, scrape_timeout: 500ms}\n"
             "rule_files: [rules.yml]\n"
-            f"scrape_configs: [{{job_name: rayft, static_configs: [{{targets: {json.dumps(targets)}}}]}}]\n"
+            "scrape_configs:\n"
+            f"- {{job_name: rayft, static_configs: [{{targets: {json.dumps(targets)}}}]}}\n"
+            f"- {{job_name: rayft-groups, static_configs: [{{targets: [{json.dumps(of_groups)}]}}]}}\n"
         )
         self._process = subprocess.Popen(
             [
@@ -71,8 +76,14 @@ class Prometheus:
 
 
 @contextmanager
-def scraped(directory: Path, first_port: int) -> Iterator[Prometheus]:
-    server = Prometheus(directory, first_port)
+def scraped(directory: Path, first_port: int, servers: str) -> Iterator[Prometheus]:
+    """A server that scrapes the nodes, and the lags of their groups."""
+    with running("metrics", "-b", servers, "--listen", "127.0.0.1:0") as exporter:
+        server = Prometheus(directory, first_port, urlsplit(line(exporter).split()[3]).netloc)
+        yield from _until_end(server)
+
+
+def _until_end(server: Prometheus) -> Iterator[Prometheus]:
     try:
         yield server
     finally:
@@ -101,7 +112,7 @@ def scrapes(server: Prometheus) -> None:
     query = "query?query=max(kafka_controller_kafkacontroller_globalpartitioncount)"
     while True:
         with contextlib.suppress(OSError):
-            if server.targets_up() == NODES and server.get(query)["result"]:
+            if server.targets_up() == NODES + 1 and server.get(query)["result"]:
                 break
         assert time.monotonic() < end, "Prometheus scrapes nothing"
         time.sleep(0.3)
@@ -127,7 +138,7 @@ def test_alerts_fire_when_nodes_are_harmed_and_neither_before_nor_after(tmp_path
         dialogue.settled("t", 6)
         dialogue.settled("alone", 1)
         dialogue.close()
-        with scraped(tmp_path, port) as server:
+        with scraped(tmp_path, port, cluster.bootstrap_servers) as server:
             scrapes(server)
             assert server.firing() == set(), "all is well"
             cluster.kill(3, restart=False)
@@ -135,9 +146,18 @@ def test_alerts_fire_when_nodes_are_harmed_and_neither_before_nor_after(tmp_path
             assert not {"RayftNoActiveController", "RayftQuorumLacksVoters"} & server.firing()
             cluster.start_node(3)
             quiet(server)
+            client = Broker(cluster.address(1))
+            stopped = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "stopped"})
+            stopped.commit(offsets=[TopicPartition("alone", 0, 0)], asynchronous=False)
+            stopped.close()
+            end = time.monotonic() + SECONDS_MAX
+            while "RayftGroupStopped" not in server.firing():
+                assert time.monotonic() < end, "records come, and nobody reads"
+                produce(client, "alone", {0: batch(b"x")}, acks=1)
+                time.sleep(0.2)
+            quiet(server)
             cluster.fill_disk(1)
             error = 0
-            client = Broker(cluster.address(1))
             while error != ErrorCode.KAFKA_STORAGE_ERROR:
                 (error,) = produce(client, "alone", {0: batch(b"x" * 100)}, acks=1)
             until(server, "RayftNoRoom")
