@@ -27,6 +27,8 @@ from actors.settings.node_config import NodeConfig
 
 REFUSED = 3
 SETTING = "rayft.metrics.listen"
+OTLP, OTLP_INTERVAL = "rayft.metrics.otlp.endpoint", "rayft.metrics.otlp.interval.ms"
+OTLP_HEADERS = "rayft.metrics.otlp.headers"
 ID_TAKEN = 78
 
 
@@ -91,6 +93,10 @@ def serve(
                     log.warning(
                         f"{SETTING}={config.value(SETTING)}: whoever reaches that port reads them. Bind 127.0.0.1."
                     )
+            sender = _sender(config, loop, found[0])
+            if sender is not None:
+                kept.callback(sender.close)
+                loop.every_second(lambda: _warn(sender.news(), log))
             stop = loop.run(lambda: _node(config, found, log, reserve, rooms), event)
         except (ConfigError, PortTaken) as error:
             return REFUSED, str(error)
@@ -109,6 +115,29 @@ def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
     endpoint = door.Endpoint(door.address(where), door.Node(lambda: whole(loop), loop.lacks))
     loop.own("MetricsDoor", lambda: endpoint.bytes_kept, f"{CONNECTIONS_MAX} connections")
     return endpoint
+
+
+def _sender(config: NodeConfig, loop: Loop, directory: storage.Directory):  # type: ignore[no-untyped-def]
+    """What sends the metrics to a collector; None if the setting is empty. It is imported only if it is needed. Raises
+    ConfigError."""
+    where = config.value(OTLP)
+    if not where:
+        return None
+    from actors.host.metrics import otlp
+
+    resource = {
+        "service.name": "rayft", "service.namespace": directory.cluster_id, "service.instance.id": str(config.node_id),
+        "host.name": socket.gethostname(),
+    }  # fmt: skip
+    return otlp.Sender(
+        otlp.endpoint(where), config.value(OTLP_INTERVAL) / 1000, lambda: whole(loop), resource,
+        otlp.headers(config.value(OTLP_HEADERS) or ""),
+    )  # fmt: skip
+
+
+def _warn(sentence: str | None, log: Journal) -> None:
+    if sentence is not None:
+        log.warning(sentence)
 
 
 def whole(loop: Loop) -> list[Any]:

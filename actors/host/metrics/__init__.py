@@ -1,1 +1,2 @@
-"""The page of metrics of one node over HTTP (setting `rayft.metrics.listen`)."""
+"""The metrics of one node: a page over HTTP (`rayft.metrics.listen`), and what is sent to a collector
+(`rayft.metrics.otlp.endpoint`)."""

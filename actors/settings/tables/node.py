@@ -1,6 +1,19 @@
 """Settings of a process: its roles and ids, listeners, controllers, and the memory that it keeps for peers."""
 
-from actors.settings.keys import BOOLEAN, INT, LIST, LONG, STRING, Check, ConfigKey, at_least, idle, key, one_of
+from actors.settings.keys import (
+    BOOLEAN,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    STRING,
+    Check,
+    ConfigKey,
+    at_least,
+    idle,
+    key,
+    one_of,
+)
 
 _PORT_LIST = Check(
     "NAME:PROTOCOL pairs separated by commas", lambda value: all(":" in p for p in value.split(",") if p)
@@ -46,6 +59,12 @@ ROWS: tuple[ConfigKey, ...] = (
         "The part of that which one principal may have. Peers that nobody has asked who they are have no such bound."),
     key("rayft.metrics.listen", STRING, None, None,
         "host:port at which Prometheus finds the metrics of this process."),
+    key("rayft.metrics.otlp.endpoint", STRING, None, None,
+        "URL of an OpenTelemetry collector to which the same metrics are sent, for example "
+        "http://localhost:4318/v1/metrics (extra `otlp`)."),
+    key("rayft.metrics.otlp.interval.ms", INT, 60000, at_least(1000), "How often they are sent."),
+    key("rayft.metrics.otlp.headers", PASSWORD, None, None,
+        "Headers of those requests, NAME=VALUE with commas between: a token, say."),
     key("rayft.logging.config", STRING, None, None,
         "File for Python's logging.config.dictConfig, in JSON: where the lines of this process's log go."),
     key("telemetry.max.bytes", INT, 1048576, at_least(1),

@@ -2,7 +2,8 @@
 
 Which client is asked for what, `broker/telemetry/` decides. Rules of this file:
 
-1. Clients are asked where the broker shows metrics itself (`rayft.metrics.listen`): there, theirs stand beside its own.
+1. Clients are asked where the broker shows or sends metrics itself (`rayft.metrics.listen`, `rayft.metrics.otlp.endpoint`):
+   theirs stand beside its own.
    Elsewhere ApiVersions does not name the APIs, as Apache Kafka does not without a plug-in that receives metrics.
 2. Subscriptions are looked up when a client comes and the metadata has moved, once a second at most.
 3. A payload is decompressed, to `PAYLOAD_BYTES_MAX` at most, and read outside the loop, by a thread that does nothing else.
@@ -42,7 +43,7 @@ class ClientTelemetry:
 
     def __init__(self, runtime: Runtime, requests: RequestChannel, cache: MetadataCache) -> None:
         value = runtime.config.value
-        self.on = bool(value("rayft.metrics.listen"))
+        self.on = bool(value("rayft.metrics.listen") or value("rayft.metrics.otlp.endpoint"))
         """Whether clients are asked at all."""
         self.clients = Clients(
             value("telemetry.max.bytes"), runtime.random.uuid, runtime.ledger.account("ClientMetrics", BYTES_MAX)
