@@ -96,7 +96,7 @@ class Sender:
         )
 
     def close(self) -> None:
-        """Stop sending. A request that is under way is given up."""
+        """End the thread that sends. A request that is under way is given up."""
         self._closing.set()
         self._thread.join(0.5)
 
