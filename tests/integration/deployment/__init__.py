@@ -1,0 +1,1 @@
+"""What `ops/` has for systemd, containers and Kubernetes."""
