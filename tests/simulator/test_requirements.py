@@ -406,6 +406,41 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
         assert shown(process)[name + "metadatalag"] == behind + 1_000
 
 
+def test_r595_r853_metrics_of_the_quorum_are_those_of_each_replicas_part() -> None:
+    lab = Lab()
+    lab.world.run_for(3000)
+    active: Any = lab.cluster.active()
+    standby: Any = next(one for one in lab.cluster.controllers.values() if one is not active)
+    broker: Any = lab.cluster.brokers[1]
+    raft = "kafka_server_raftmetrics_"
+
+    def at(process: Any, *names: str) -> list[float | None]:
+        found = shown(process)
+        return [found.get(raft + name) for name in names]
+
+    for process, state in ((active, "leader"), (standby, "follower"), (broker, "observer")):
+        assert [name for name in shown(process) if "current_state" in name] == [
+            f'{raft}current_state{{current_state="{state}"}}'
+        ]
+        assert at(process, "current_leader", "current_epoch") == [active.node.id, 1]
+        assert at(process, "number_of_voters", "number_unknown_voter_connections") == [3, 0]
+        assert shown(process)[raft + "election_latency_max"] > 0
+    assert at(active, "current_vote") == at(standby, "current_vote") == [active.node.id]
+    assert at(broker, "current_vote") == [-1]
+    assert at(active, "number_of_observers", "pending_add_voter") == [len(lab.cluster.brokers), 0]
+    assert at(standby, "number_of_observers", "pending_add_voter") == [None, None], "only the leader knows"
+    before = at(active, "log_end_offset")[0]
+    lab.world.block(active.name, standby.name)
+    lab.world.block(standby.name, active.name)
+    lab.create("t", broker="b2")
+    lab.world.run_for(500)
+    ends = [shown(one)[raft + "log_end_offset"] for one in (active, standby, broker)]
+    assert ends[0] == ends[2] > before == ends[1], "the standby is cut off"
+    assert at(active, "high_watermark") == [ends[0]] and at(standby, "high_watermark") == [before]
+    for process, name, other in ((active, "append", "fetch"), (broker, "fetch", "append")):
+        assert shown(process)[f"{raft}{name}_records_rate"] > 0 == shown(process)[f"{raft}{other}_records_rate"]
+
+
 def test_a_controller_is_ready_while_it_lacks_only_the_newest_records() -> None:
     lab = Lab()
     active: Any = lab.cluster.active()
