@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import uvloop
 
@@ -112,6 +112,14 @@ class TlsArrival:
         """The task of the loop; None: it is not running."""
 
 
+class Withheld(NamedTuple):
+    """What a node that is cut off the network has wanted of it, in order."""
+
+    sends: list[tuple[int, Any]]
+    dials: list[Dial]
+    closes: list[Link]
+
+
 T = TypeVar("T")
 Event = Callable[[str, str], None]
 """`event(what, listener name or "")`; `what` is started, listening or refusing."""
@@ -182,6 +190,10 @@ class Loop:
         self._plane_reader = Reader(CONTROL_PARTIAL_BYTES_MAX)
         """The reader of the control-plane listener and of nothing else (KIP-291)."""
         self._next_conn = 1
+        self._withheld: Withheld | None = None
+        """None: the node is not cut off the network."""
+        self._ahead_ms = 0
+        """How far the node's time of day is ahead of the true one."""
         self._due = False
         self._passing = False
         """Whether a call of `_pass` is scheduled."""
@@ -320,6 +332,36 @@ class Loop:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._loop.add_signal_handler(number, self._shutdown)
 
+    def on_signal(self, number: int, function: Callable[[], None]) -> None:
+        """Call `function` when the signal comes. Main thread only."""
+        self._loop.add_signal_handler(number, function)
+
+    def suffer(self, cut: bool, ahead_ms: int) -> None:
+        """Let the node be cut off the network, or no more, and its time of day be ahead by so much: faults, by which others
+        test what they have built. What was sent meanwhile, either way, arrives when the network is whole again."""
+        self._ahead_ms = ahead_ms
+        if cut and self._withheld is None:
+            self._withheld = Withheld([], [], [])
+            for name in self._answering:
+                self._loop.remove_reader(self._listeners.fileno(name))
+            for link in list(self._links.values()):
+                link.cut_off(True)
+        elif not cut and self._withheld is not None:
+            held, self._withheld = self._withheld, None
+            for name in self._answering:
+                self._watch(name)
+            for conn, parts in held.sends:
+                if conn in self._links:
+                    self._links[conn].transport.writelines(parts)
+            for wanted in held.dials:
+                self._begin_dial(wanted)
+            for link in held.closes:
+                link.close()
+            for link in list(self._links.values()):
+                link.cut_off(False)
+        if self._began:
+            self._schedule()
+
     # ---- turns
 
     def _begin(self, make: Callable[[], "Node"]) -> None:
@@ -366,7 +408,8 @@ class Loop:
             self._plane_reader.idle.note(at_ns)
             self._data.idle.note(at_ns)
         try:
-            effects = self._node.turn(Now(at_ns // 1_000_000, time.time_ns() // 1_000_000), BUDGET_NS)
+            wall_ms = time.time_ns() // 1_000_000 + self._ahead_ms
+            effects = self._node.turn(Now(at_ns // 1_000_000, wall_ms), BUDGET_NS)
             if effects is not NOTHING:
                 self._perform(effects)
             deadline = self._node.deadline_ms()
@@ -407,7 +450,9 @@ class Loop:
 
     def _perform(self, effects: Effects) -> None:
         links = self._links
-        for conn, parts in effects.send:
+        if self._withheld is not None:
+            self._withheld.sends.extend(effects.send)
+        for conn, parts in effects.send if self._withheld is None else ():
             link = links.get(conn)
             if link is not None:
                 link.active = True
@@ -427,9 +472,10 @@ class Loop:
         for request in effects.zookeeper:
             self._door.perform(request)
         for wanted in effects.dial:
-            self._dials[wanted.conn] = self._loop.create_task(
-                self._dial(wanted), name=f"dial-{wanted.host}:{wanted.port}"
-            )
+            if self._withheld is None:
+                self._begin_dial(wanted)
+            else:
+                self._withheld.dials.append(wanted)
         for name in effects.listen:
             self._listen(name)
         for name in effects.turn_away:
@@ -469,6 +515,9 @@ class Loop:
             self._watch(name)
         return True
 
+    def _begin_dial(self, wanted: Dial) -> None:
+        self._dials[wanted.conn] = self._loop.create_task(self._dial(wanted), name=f"dial-{wanted.host}:{wanted.port}")
+
     async def _dial(self, wanted: Dial) -> None:
         def make(address: str) -> Link:
             return Link(self, self._control, wanted.conn, "", ANSWER_BYTES_MAX, address)
@@ -491,9 +540,14 @@ class Loop:
         if (task := self._dials.pop(conn, None)) is not None:
             task.cancel()
         self._dialled.pop(conn, None)
+        if self._withheld is not None:
+            self._withheld.dials[:] = [one for one in self._withheld.dials if one.conn != conn]
         if (link := self._links.pop(conn, None)) is not None:
             self._forget(link)
-            link.close()
+            if self._withheld is None:
+                link.close()
+            else:
+                self._withheld.closes.append(link)
 
     def _end(self, stop: Stop) -> None:
         """Hand what was sent to the kernel, then end the loop."""
@@ -531,7 +585,8 @@ class Loop:
         self._loop.call_later(ACCEPT_AGAIN_S, self._watch, name)
 
     def _watch(self, name: str) -> None:
-        self._loop.add_reader(self._listeners.fileno(name), self._accept, name)
+        if self._withheld is None:
+            self._loop.add_reader(self._listeners.fileno(name), self._accept, name)
 
     def _accepted(self, sock: socket.socket, listener: str, host: str) -> None:
         if listener not in self._open:
@@ -643,6 +698,8 @@ class Loop:
             link.abort()
             return
         self._links[link.conn] = link
+        if self._withheld is not None:
+            link.cut_off(True)
         if isinstance(link, TlsLink):
             cipher = link.transport.get_extra_info("cipher") or ("", "")
             link.speaks = (link.listener, str(cipher[0]), str(cipher[1]))

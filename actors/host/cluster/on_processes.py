@@ -24,9 +24,10 @@ from types import TracebackType
 from typing import Any
 
 from actors.host import storage
-from actors.host.cluster import existing_directory, local_controllers, probe, secure_cluster
+from actors.host.cluster import existing_directory, faults, local_controllers, probe, secure_cluster
 from actors.host.cluster import plan as plans
 from actors.host.cluster.access import node_access
+from actors.host.cluster.faults import Suffered
 from actors.host.cluster_error import ClusterError
 from actors.host.work import durable, locks
 from actors.import_path import python_path
@@ -109,7 +110,7 @@ class Cluster:
             self._part(self._process)
         self._forget()
         command = [sys.executable, "-P", "-m", f"{__package__}.supervisor", str(self.dir)]
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path()}
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path(), faults.VARIABLE: "1"}
         with os.fdopen(durable.private(self.dir / SUPERVISOR_LOG, durable.APPEND), "ab") as log:
             self._log_position = log.seek(0, os.SEEK_END)
             self._process = subprocess.Popen(
@@ -367,13 +368,49 @@ class Cluster:
                 hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
 
+    def cut(self, node_id: int) -> None:
+        """Cut a node off the network: nothing comes to it and nothing leaves it, whoever the peer is, and it goes on. Its
+        peers see connections that are silent. `reconnect` ends it, and so does a restart. Raises ClusterError."""
+        self._suffer(node_id, lambda now: now._replace(cut=True))
+
+    def reconnect(self, node_id: int) -> None:
+        """Give a node that was cut off its network back. What was sent meanwhile arrives now. Raises ClusterError."""
+        self._suffer(node_id, lambda now: now._replace(cut=False))
+
+    def jump_clock(self, node_id: int, seconds: float) -> None:
+        """Let a node's time of day be ahead of the true one by so much, or behind it (below 0); 0 ends it, and so does a
+        restart. Its monotonic clock goes on. Raises ClusterError."""
+        self._suffer(node_id, lambda now: now._replace(ahead_ms=int(seconds * 1000)))
+
+    def _suffer(self, node_id: int, change: "Callable[[Suffered], Suffered]") -> None:
+        name = self._plan.member(node_id).name
+        pid = self._pids.get(name)
+        before = self._suffered.get(name, (0, Suffered()))
+        wanted = change(before[1] if before[0] == pid else Suffered())
+        path = faults.file(self.dir, name)
+        if pid is None or not self._wait(lambda: name in self._begun, START_TIMEOUT_S):
+            raise ClusterError(f"node {node_id} does not run: its log is {self.dir / (name + '.log')}.")
+        faults.tell(self.dir, name, pid, wanted)
+        self._suffered[name] = pid, wanted
+        until = time.monotonic() + STOP_TIMEOUT_S
+        while path.exists():
+            if time.monotonic() > until or self._pids.get(name) != pid:
+                raise ClusterError(
+                    f"node {node_id} did not take it: is it frozen? Its log is {self.dir / (name + '.log')}."
+                )
+            time.sleep(0.002)
+
     def heal(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """End what was done to nodes: frozen ones go on, disks have room, those that were killed for good are started.
-        Returns when all of them serve. Raises ClusterError."""
+        """End what was done to nodes: frozen ones go on, disks have room, networks are whole, clocks are right, those that
+        were killed for good are started. Returns when all of them serve. Raises ClusterError."""
         for node_id in sorted(self._frozen):
             self.thaw(node_id)
         for node_id in sorted(self._full):
             self.free_disk(node_id)
+        for name, (pid, suffered) in list(self._suffered.items()):
+            if suffered != Suffered() and self._pids.get(name) == pid:
+                self._suffer(next(one.ids[0] for one in self._plan.members if one.name == name), lambda now: Suffered())
+        self._suffered.clear()
         for node_id in sorted(self._held):
             self.start_node(node_id)
         if not self._wait(lambda: not self._still_ending(), timeout_s):
@@ -433,6 +470,10 @@ class Cluster:
         self._frozen: set[int] = set()
         self._full: set[int] = set()
         """Nodes whose writes fail."""
+        self._begun: set[str] = set()
+        """The names of nodes whose present process has begun to serve."""
+        self._suffered: dict[str, tuple[int, Suffered]] = {}
+        """name -> (the process, the faults that it was told)"""
 
     def _part(self, process: "subprocess.Popen[bytes]") -> None:
         """Read the rest of the events of a supervisor that has ended; they say nothing about the next one."""
@@ -491,6 +532,10 @@ class Cluster:
             self._ready.add(name)
         elif what in ("forked", "ended", "refusing"):
             self._ready.discard(name)
+        if what in PROGRESS:
+            self._begun.add(name)
+        elif what in ("forked", "ended"):
+            self._begun.discard(name)
         if what == "ended":
             self._pids.pop(name, None)
         elif what == "ready":

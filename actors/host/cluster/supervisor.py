@@ -253,6 +253,7 @@ class Supervisor:
 
     def _become(self, child: Child, write: int) -> int:
         """Become the node in the new process: keep nothing of the parent's but its memory."""
+        from actors.host.cluster import faults
         from actors.host.serve import serve
 
         signal.set_wakeup_fd(-1)
@@ -279,7 +280,10 @@ class Supervisor:
 
         file = str(directory / f"{child.member.name}.properties")
         secret = [file] if has_secrets(child.member.written) else []
-        code, sentence = serve(child.member.config, Journal(sys.stdout), event, secret_files=secret)
+        code, sentence = serve(
+            child.member.config, Journal(sys.stdout), event, secret_files=secret,
+            looping=lambda loop: faults.obey(loop, directory, child.member.name),
+        )  # fmt: skip
         event("ended", sentence.replace("\n", " "))
         return code
 

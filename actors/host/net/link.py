@@ -110,7 +110,7 @@ class Link(asyncio.BufferedProtocol):
         """The time when bytes of an unfinished frame arrived last, or reading was resumed (monotonic ms)."""
         self._outside = False
         """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
-        self._paused_by_node = self._paused_by_peer = False
+        self._paused_by_node = self._paused_by_peer = self._cut_off = False
         self._budget = reader.budget if conn > 0 else None
         self._stands = False
         """Whether the connection stands in the line of the budget."""
@@ -196,6 +196,12 @@ class Link(asyncio.BufferedProtocol):
     def pause(self, paused: bool) -> None:
         """Stop or resume reading, as the node decides."""
         self._paused_by_node = paused
+        self.moved_ms = _now_ms()
+        self._read_or_not()
+
+    def cut_off(self, cut: bool) -> None:
+        """Stop or resume reading, as nothing comes over a network that is cut."""
+        self._cut_off = cut
         self.moved_ms = _now_ms()
         self._read_or_not()
 
@@ -334,7 +340,7 @@ class Link(asyncio.BufferedProtocol):
 
     def _paused(self) -> bool:
         full = self._outside and self._frame is not None and self._have == self._room
-        return full or self._stands or self._paused_by_node or self._paused_by_peer
+        return full or self._stands or self._paused_by_node or self._paused_by_peer or self._cut_off
 
 
 def _now_ms() -> int:
