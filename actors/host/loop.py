@@ -191,7 +191,7 @@ class Loop:
         """The reader of the control-plane listener and of nothing else (KIP-291)."""
         self._next_conn = 1
         self._withheld: Withheld | None = None
-        """None: the node is not cut off the network."""
+        """The wishes of the node while it is cut off the network; None: it is not."""
         self._ahead_ms = 0
         """How far the node's time of day is ahead of the true one."""
         self._due = False
