@@ -1,4 +1,4 @@
-"""What the README and the tutorial tell a new user to type: in an empty folder, one line after the other."""
+"""What the README, the tour and the tutorial tell a new user to type: in an empty folder, one line after the other."""
 
 import os
 import re
@@ -38,8 +38,16 @@ def run(steps: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_the_first_steps_of_the_readme(tmp_path: Path) -> None:
-    found = STEPS.search((ROOT / "README.md").read_text())
+def test_the_first_record_of_the_readme(tmp_path: Path) -> None:
+    made, steps, more = BLOCKS.findall((ROOT / "README.md").read_text())
+    assert "make build" in made and "make demo" in more
+    lines = run(steps, tmp_path)
+    assert "hello" in lines and lines[-1].startswith("well: controller "), lines
+
+
+@pytest.mark.timeout(300)
+def test_the_first_steps_of_the_tour(tmp_path: Path) -> None:
+    found = STEPS.search((ROOT / "docs" / "tour.md").read_text())
     assert found is not None
     assert "rayft consume" in found[1] and "rayft group describe" in found[1] and "rayft top\n" in found[1]
     lines = run(found[1], tmp_path)

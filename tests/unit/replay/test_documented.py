@@ -1,4 +1,4 @@
-"""What README shows of `rayft replay` is what it prints; docs/replay.md names every table with all its columns."""
+"""What docs/replay.md shows of `rayft replay` is what it prints; docs/replay.md names every table with all its columns."""
 
 import re
 import shlex
@@ -11,11 +11,11 @@ from actors.command import cli
 from actors.replay.columns import history, tables
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES = re.findall(r"```console\n\$ rayft (.*)\n((?:.*\n)*?)```", (ROOT / "README.md").read_text())
+EXAMPLES = re.findall(r"```console\n\$ rayft (.*)\n((?:.*\n)*?)```", (ROOT / "docs" / "replay.md").read_text())
 
 
 @pytest.mark.parametrize("words", [words for words, _ in EXAMPLES])
-def test_readme(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_shown(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if "--sql" in words:
         pytest.importorskip("duckdb", reason="the sql extra is not installed")
     monkeypatch.chdir(ROOT)
@@ -30,7 +30,7 @@ def test_readme(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert shown == dict(EXAMPLES)[words].splitlines()
 
 
-def test_readme_has_three_questions() -> None:
+def test_there_are_three_questions() -> None:
     assert len(EXAMPLES) == 3
 
 
