@@ -29,10 +29,11 @@ from actors.host.net.handshakes import HANDSHAKE_BYTES, UNDER_WAY, Handshakes
 from actors.host.net.link import Link, Reader
 from actors.host.net.read_budget import ReadBudget
 from actors.host.net.server import Listeners, PortTaken
-from actors.host.net.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
+from actors.host.net.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, reason
 from actors.host.net.tls_link import TlsLink, accepted
 from actors.host.net.zookeeper_connection import Door
 from actors.host.storage import unusable
+from actors.host.work.kernel import give_back_memory
 from actors.host.work.shortages import AGAIN_S
 from actors.host.work.syncs import Syncs
 from actors.host.work.time_slice import SHORT_NS, ask_for

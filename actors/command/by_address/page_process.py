@@ -3,7 +3,6 @@
 No node knows of the page. A page that cannot be opened is told in a sentence, and the cluster goes on without it.
 """
 
-import ctypes
 import os
 import select
 import signal
@@ -16,6 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from actors.host.work import kernel
 from actors.import_path import PACKAGE, python_path
 
 if TYPE_CHECKING:
@@ -24,19 +24,16 @@ if TYPE_CHECKING:
 OPEN_S = 30.0
 """How long the page may take until it tells its address, s."""
 END_S = 5.0
-PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
 def page_process(directory: Path, port: int, faults: "PageFaults | None" = None) -> Iterator[tuple[str, str]]:
     """Open the page of a cluster of this machine: (its address, why there is none), of which one is empty. `faults`: it may
     change the cluster, and do that to its nodes."""
-    libc = ctypes.CDLL(None)
     parent = os.getpid()
 
     def tied() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
+        if not kernel.end_with_parent(parent, signal.SIGTERM):
             os._exit(1)
 
     number = faults.given.fileno() if faults is not None else -1

@@ -20,7 +20,7 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster.quorum_changes import MetadataReplica
 from actors.host.cluster_error import ClusterError
 from actors.host.net.server import PortTaken
-from actors.host.work import locks
+from actors.host.work import kernel, locks
 
 POLL_S = 0.02
 PORTS_TRIED = 50
@@ -92,21 +92,12 @@ def _running(directory: Path) -> tuple[plans.Plan, int]:
             f"the cluster of {directory} is run by a process that cannot be seen from here (in a container, on another "
             f"machine, or of another user): write this command where it runs."
         )
-    if not _reads_anew(found.pid):
+    if not kernel.catches(found.pid, signal.SIGHUP):  # the signal would end one without a handler
         raise ClusterError(
             f"the cluster of {directory} was started by an earlier release, which cannot be changed while it runs: restart "
             f"it with rayft down and rayft up."
         )
     return plan, found.pid
-
-
-def _reads_anew(pid: int) -> bool:
-    """Whether a supervisor has a handler for SIGHUP. The signal would end one that has none."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_bytes().decode("latin-1").split("\n"):
-            if line.startswith("SigCgt:"):
-                return bool(int(line.split()[1], 16) >> signal.SIGHUP - 1 & 1)
-    return False
 
 
 def _free_port(plan: plans.Plan) -> socket.socket:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -29,7 +28,7 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster.access import node_access
 from actors.host.cluster.faults import Suffered
 from actors.host.cluster_error import ClusterError
-from actors.host.work import durable, locks
+from actors.host.work import durable, kernel, locks
 from actors.import_path import python_path
 from actors.printable import html_table
 from actors.settings.keys import ConfigError
@@ -356,8 +355,7 @@ class Cluster:
     def fill_disk(self, node_id: int) -> None:
         """Let each write of a node fail as on a full disk (EFBIG). `free_disk` ends it, and so does a restart."""
         self._full.add(node_id)
-        limits = resource.prlimit(self.pids[node_id], resource.RLIMIT_FSIZE)
-        resource.prlimit(self.pids[node_id], resource.RLIMIT_FSIZE, (0, limits[1]))
+        kernel.limit_file_size(self.pids[node_id], True)
 
     def free_disk(self, node_id: int) -> None:
         """Give a node room on its disk again."""
@@ -365,8 +363,7 @@ class Cluster:
         pid = self.pids.get(node_id)
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+                kernel.limit_file_size(pid, False)
 
     def cut(self, node_id: int) -> None:
         """Cut a node off the network: nothing comes to it and nothing leaves it, whoever the peer is, and it goes on. Its

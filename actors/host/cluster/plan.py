@@ -390,7 +390,7 @@ def _number_metrics(files: Mapping[str, dict[str, str]], first: str) -> None:
 def reserve(host: str, port: int) -> socket.socket:
     """A bound socket that keeps a port from all processes but our own nodes, which bind it too. Raises PortTaken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))

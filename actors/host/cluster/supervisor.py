@@ -22,7 +22,6 @@ Rules:
 """
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -41,13 +40,12 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster import secure_cluster
 from actors.host.cluster.child_process import Child, directory_id, reason
 from actors.host.net.server import PortTaken
-from actors.host.work import durable
+from actors.host.work import durable, kernel
 from actors.host.work.journal import Journal, shut_down
 from actors.host.work.locks import Lock
 from actors.settings.keys import ConfigError
 from actors.settings.properties import has_secrets
 
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 QUICK_S = 10.0
 PAUSES_S = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GIVE_UP_BEFORE_READY = 4
@@ -79,11 +77,12 @@ class Supervisor:
         """The time at which the processes of the present phase of a stop that still run are killed."""
         self._publish_due_s: float | None = None
         """The time at which cluster.json, for which there was no room, is written again."""
-        self._libc = ctypes.CDLL(None, use_errno=True)
 
     def run(self) -> int:
         """Start everything and stay until all is stopped."""
-        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_read, False)
+        os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self.stop(STOP_TIMEOUT_S))
@@ -206,7 +205,7 @@ class Supervisor:
         later."""
         ends: tuple[int, ...] = ()
         try:
-            read, write = ends = os.pipe2(os.O_CLOEXEC)
+            read, write = ends = os.pipe()
             # The signal waits until the child has a handler of its own. The inherited handler would swallow it.
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
             pid = os.fork()
@@ -260,11 +259,9 @@ class Supervisor:
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
-        if not self._detached:
-            self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != self._pid:  # the parent ended before that
-                return 1
-        self._libc.prctl(PR_SET_NAME, child.member.name.encode())
+        if not self._detached and not kernel.end_with_parent(self._pid, signal.SIGKILL):
+            return 1
+        kernel.call_process(child.member.name)
         directory = self.plan.directory
         log = os.open(directory / f"{child.member.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, durable.FILE_MODE)
         null = os.open(os.devnull, os.O_RDONLY)

@@ -66,7 +66,7 @@ class HttpDoor:
         """`make` is called by the thread of the server. `light`: whether a request is answered at next to no cost. Raises
         OSError if the address cannot be used."""
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        self._listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._listener = socket.socket(family, socket.SOCK_STREAM)
         try:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._listener.bind(address)

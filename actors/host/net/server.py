@@ -180,7 +180,8 @@ def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
 
 
 def _bound(family: int, address: Any, given: Mapping[str, str]) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setblocking(False)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         for name, option in (("send", socket.SO_SNDBUF), ("receive", socket.SO_RCVBUF)):

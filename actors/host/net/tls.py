@@ -7,7 +7,6 @@ the log says so.
 """
 
 import contextlib
-import ctypes
 import datetime
 import os
 import ssl
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actors.host.net.tls_link import CountedRecords
 from actors.host.security.distinguished_names import subject
+from actors.host.work.kernel import unseen_file
 from actors.settings.keys import ConfigError
 from actors.settings.node_config import NodeConfig
 from actors.settings.tls import Store, TlsSettings
@@ -252,13 +252,6 @@ def _until(listener: str, settings: TlsSettings) -> datetime.datetime | None:
         return None
 
 
-def give_back_memory() -> None:
-    """Give the system what the buffers of ended handshakes leave in the C library's heap: it keeps them, in pieces, and
-    each wave of connections would add to them. It takes some milliseconds: not for the loop's thread."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def reason(error: OSError) -> str:
     """Why a handshake failed, in one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -270,11 +263,8 @@ def reason(error: OSError) -> str:
 
 def load_keys(context: ssl.SSLContext, keys: bytes, password: str) -> None:
     """Give a context a private key and its certificates, as PEM. Raises ssl.SSLError, ValueError."""
-    # OpenSSL takes keys from files only: this one is in memory, and no other process can open it.
-    with os.fdopen(os.memfd_create("keys", os.MFD_CLOEXEC), "wb") as file:
-        file.write(keys)
-        file.flush()
-        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=password)
+    with unseen_file(keys) as path:  # OpenSSL takes keys from files only
+        context.load_cert_chain(path, password=password)
 
 
 def pem(owner: str, setting: str, store: Store) -> bytes:

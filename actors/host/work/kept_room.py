@@ -22,7 +22,7 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from actors.host.work import durable
+from actors.host.work import durable, kernel
 
 NAME = "rayft.kept-room"
 """The name of the file in a log directory. Apache Kafka looks at directories only."""
@@ -42,15 +42,6 @@ def _volume(root: str) -> int:
     except OSError:  # its next user finds out
         return 0
     return volume.f_frsize * volume.f_blocks
-
-
-def _is_root() -> bool:
-    """Whether a file system takes this process for root: the root of a user namespace is another user outside."""
-    try:
-        with open("/proc/self/uid_map") as file:
-            return os.geteuid() == 0 and file.readline().split()[:2] == ["0", "0"]
-    except OSError:
-        return False
 
 
 class KeptRoom:
@@ -81,8 +72,7 @@ class KeptRoom:
             try:
                 fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.FILE_MODE)
                 try:
-                    os.posix_fallocate(fd, 0, self.size)
-                    os.ftruncate(fd, self.size)
+                    kernel.take_room(fd, self.size)
                 finally:
                     os.close(fd)
             except OSError as error:
@@ -95,7 +85,7 @@ class KeptRoom:
     def fits_twice(self) -> bool:
         """Whether the file system has space for the room twice. Raises OSError."""
         volume = os.statvfs(self._root)
-        return volume.f_frsize * (volume.f_bfree if _is_root() else volume.f_bavail) >= 2 * self.size
+        return volume.f_frsize * (volume.f_bfree if kernel.is_root() else volume.f_bavail) >= 2 * self.size
 
     def give(self, before: int) -> bool:
         """Give up the room, unless that was done since `given` was `before`. False: there is none left."""

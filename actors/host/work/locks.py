@@ -15,14 +15,13 @@ This file alone decides which process a signal may go to. Rules:
 import contextlib
 import fcntl
 import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from actors.host.cluster_error import ClusterError
-from actors.host.work import durable
+from actors.host.work import durable, kernel
 
 LOCK = ".lock"
 HOLDER_BYTES = 32
@@ -134,7 +133,7 @@ def holder(path: str) -> Holder | None:
                 return None
             except OSError:
                 text, file = _number(fd), os.fstat(fd)
-                if text.isdecimal() and _has_open(int(text), (file.st_dev, file.st_ino), fd):
+                if text.isdecimal() and kernel.has_open(int(text), (file.st_dev, file.st_ino), fd):
                     return Holder(int(text))
             if time.monotonic() > until:
                 return Holder(None)
@@ -159,44 +158,12 @@ def send(path: str, number: int) -> bool:
     pid = seen(path)
     if pid is None:
         return False
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return False
-    try:
-        if seen(path) != pid:  # it ended between the two looks, and the number may be another process's
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(handle, number)
-        return True
-    finally:
-        os.close(handle)
+    return kernel.send(pid, number, lambda: seen(path) == pid)
 
 
 def is_child(pid: int, parent: int) -> bool:
     """Whether a process exists, and is a child of `parent`."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as told:
-            return int(told.read().rpartition(b")")[2].split()[1]) == parent
-    except (OSError, ValueError, IndexError):
-        return False
-
-
-def _has_open(pid: int, file: tuple[int, int], looking: int) -> bool:
-    """Whether a process has a file open, by device and inode. `looking`: the descriptor by which this one looks at it."""
-    own = str(looking) if pid == os.getpid() else ""
-    try:
-        numbers = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return False
-    for one in numbers:
-        if one == own:
-            continue
-        with contextlib.suppress(OSError):
-            found = os.stat(f"/proc/{pid}/fd/{one}")
-            if (found.st_dev, found.st_ino) == file:
-                return True
-    return False
+    return kernel.parent_of(pid) == parent
 
 
 def _number(fd: int) -> str:
