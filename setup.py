@@ -13,7 +13,8 @@ What a wheel installs lies below `rayft`, since `actors` and `fastpath` are name
   copy, made in `build/installed` and compiled there, in which statements that import `actors.x` import `rayft.actors.x`.
   Nothing else of a file changes, so lines of tracebacks are those of the repository, and nothing is done at run time.
 - `pyspark_rayft.py` stays beside it: Spark looks for modules of such names.
-- In a checkout (`build_ext --inplace`, an editable install) and in a source distribution the tree is as it is.
+- In a checkout (`build_ext --inplace`, an editable install), in a source distribution and for all who ask for its name the tree
+  is as it is.
 - Texts that name a module are not changed: code takes them from its own package (`actors/import_path.py`).
 
 A wheel also gets the completion of the command's words, which shtab makes (`actors/command/output/completions.py`).
@@ -43,7 +44,10 @@ DEBUG = os.environ.get("RAYFT_DEBUG") == "1"
 SANITIZE = os.environ.get("RAYFT_SANITIZE") == "1"
 ANNOTATE = os.environ.get("RAYFT_ANNOTATE") == "1"
 BUILT = os.environ.get("RAYFT_BUILT") == "1"
-IN_PLACE = BUILT or bool({"--inplace", "editable_wheel", "sdist"} & set(sys.argv))
+IN_PLACE = BUILT or not {"bdist_wheel", "build", "build_py", "dist_info", "install"} & set(sys.argv)
+"""Whether this is about the tree as it is: it is built in place, packed, or asked for its name."""
+COMPILES = bool({"bdist_wheel", "build", "build_ext", "editable_wheel", "install"} & set(sys.argv))
+"""Otherwise it is asked what there is."""
 INSTALLED = Path("build", "installed")
 """Where the copy is made that is installed."""
 TREE = Path() if IN_PLACE else INSTALLED
@@ -52,7 +56,7 @@ IMPORTS = re.compile(r"^(\s*(?:from|c?import) +)(actors|fastpath)(?=[. ])", re.M
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 MEMORYVIEWS = "fastpath.cython_utility"
 DATA = {
-    "*": ["*.pyx", "*.pxd", "*.pyi", "py.typed"],
+    "": ["*.pyx", "*.pxd", "*.pyi", "py.typed"],
     f"{PREFIX}actors.page": ["static/*"],
     f"{PREFIX}actors.wire": ["schemas/**/*.schema", "schemas/**/*.pyi"],
 }
@@ -105,25 +109,28 @@ def extension(name: str, source: Path) -> Extension:
 
 
 def compiled() -> list[Extension]:
-    """The extensions, as C. Cython runs where the packages begin, so that tracebacks name `rayft/fastpath/x.pyx`."""
+    """The extensions, as C where something is to be compiled. Cython runs where the packages begin, so that tracebacks name
+    `rayft/fastpath/x.pyx`."""
     with contextlib.chdir(TREE):
         top = Path(PREFIX.rstrip("."))
         sources = sorted((top / "fastpath").rglob("*.pyx"), key=lambda source: -source.stat().st_size)
         named = [(".".join(source.relative_to(top).with_suffix("").parts), source) for source in sources]
-        extensions: list[Extension] = cythonize(
-            [*(extension(*one) for one in named), extension(MEMORYVIEWS, top / "fastpath" / "cython_utility.c")],
-            nthreads=CORES,
-            annotate=ANNOTATE,
-            shared_utility_qualified_name=PREFIX + MEMORYVIEWS,
-            compiler_directives={
-                "language_level": 3,
-                "boundscheck": DEBUG,
-                "wraparound": False,
-                "initializedcheck": DEBUG,
-                "cdivision": True,
-                "auto_pickle": False,
-            },
-        )
+        extensions = [extension(*one) for one in named]
+        if COMPILES:
+            extensions = cythonize(
+                [*extensions, extension(MEMORYVIEWS, top / "fastpath" / "cython_utility.c")],
+                nthreads=CORES,
+                annotate=ANNOTATE,
+                shared_utility_qualified_name=PREFIX + MEMORYVIEWS,
+                compiler_directives={
+                    "language_level": 3,
+                    "boundscheck": DEBUG,
+                    "wraparound": False,
+                    "initializedcheck": DEBUG,
+                    "cdivision": True,
+                    "auto_pickle": False,
+                },
+            )
     for one in extensions:
         one.sources = [str(TREE / source) for source in one.sources]
     return extensions
@@ -159,6 +166,6 @@ if __name__ == "__main__":
         packages=packages,
         py_modules=["rayft", "pyspark_rayft"] if IN_PLACE else ["pyspark_rayft"],
         package_data=DATA,
-        exclude_package_data={"*": ["*.c"]},
+        exclude_package_data={"": ["*.c"]},
         ext_modules=[] if BUILT else compiled(),
     )

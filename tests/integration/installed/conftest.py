@@ -1,4 +1,7 @@
-"""What is made for other people's machines: the wheel, the source distribution, and environments that have them alone."""
+"""What is made for other people's machines: the wheel, the source distribution, and environments that have them alone.
+
+RAYFT_WHEEL and RAYFT_EARLIER_WHEEL name wheels that are there already, which are tried in the place of those of this tree
+and of an earlier commit."""
 
 import os
 import subprocess
@@ -36,6 +39,8 @@ def build(tree: Path, into: Path) -> Path:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this tree."""
+    if made := os.environ.get("RAYFT_WHEEL"):
+        return Path(made)
     return build(ROOT, tmp_path_factory.mktemp("wheel"))
 
 

@@ -70,7 +70,7 @@ def test_from_pip_install_to_a_consumed_record_without_a_compiler(
         assert "well:" in empty.run("rayft", "health", *there)
     print(f"pip install {installed - began:.1f} s, to a consumed record {took:.1f} s")
     record_property("to_a_record_s", round(took, 1))
-    assert took < 120, "it takes 20 s on a machine that does nothing else"
+    assert took < 400, "it takes 20 s on a machine that does nothing else"
 
     assert written(empty) == OURS
     for name in ("actors", "fastpath"):
@@ -85,9 +85,15 @@ def test_from_pip_install_to_a_consumed_record_without_a_compiler(
 
 def shown_where_it_broke(environment: Environment) -> str:
     """The traceback of an error in compiled code."""
-    failing = "from rayft.fastpath.bytes.varint import decode_uvarint; decode_uvarint(bytes(1), 7)"
-    words = [environment.programs / "python", "-c", failing]
-    return subprocess.run(words, env=environment.variables, capture_output=True, text=True).stderr
+    failing = """
+        import traceback
+        from rayft.fastpath.bytes.varint import decode_uvarint
+        try:
+            decode_uvarint(bytes(1), 7)
+        except ValueError:
+            print(traceback.format_exc())
+    """
+    return environment.run("python", "-c", textwrap.dedent(failing))
 
 
 def test_the_page_the_plugin_and_tables(wheel: Path, environment: Callable[[str], Environment], tmp_path: Path) -> None:
