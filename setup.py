@@ -13,8 +13,8 @@ What a wheel installs lies below `rayft`, since `actors` and `fastpath` are name
   copy, made in `build/installed` and compiled there, in which statements that import `actors.x` import `rayft.actors.x`.
   Nothing else of a file changes, so lines of tracebacks are those of the repository, and nothing is done at run time.
 - `pyspark_rayft.py` stays beside it: Spark looks for modules of such names.
-- In a checkout (`build_ext --inplace`, an editable install), in a source distribution and for all who ask for its name the tree
-  is as it is.
+- In a checkout (`build_ext --inplace`, an editable install), in a source distribution and for all who ask for its name the
+  tree is as it is.
 - Texts that name a module are not changed: code takes them from its own package (`actors/import_path.py`).
 
 A wheel also gets the completion of the command's words, which shtab makes (`actors/command/output/completions.py`).
