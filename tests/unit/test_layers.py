@@ -253,7 +253,7 @@ MORE: dict[str, set[str]] = {
     "actors.command.by_address.metadata_log.private_copy": {"actors.arrow"},
     "actors.command.by_address.metadata_log.replaying": {"actors.arrow", "actors.replay", "pyarrow"},
     "actors.command.by_address.page": {"actors.page"},
-    "actors.command.by_address.page_process": {"actors.import_path"},
+    "actors.command.by_address.page_process": {"actors.host.work.kernel", "actors.import_path"},
     "actors.command.output.completions": {"shtab"},
     "actors.command.output.screen": {"rich"},
     "actors.command.status": {"rich"},

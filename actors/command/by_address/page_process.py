@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from actors.host.work import kernel
+from actors.host.work.kernel import end_with_parent
 from actors.import_path import PACKAGE, python_path
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def page_process(directory: Path, port: int, faults: "PageFaults | None" = None)
     parent = os.getpid()
 
     def tied() -> None:
-        if not kernel.end_with_parent(parent, signal.SIGTERM):
+        if not end_with_parent(parent, signal.SIGTERM):
             os._exit(1)
 
     number = faults.given.fileno() if faults is not None else -1

@@ -25,6 +25,7 @@ CONTENT = {
     "actors/host/work/time_slice.py": "a slice that cannot be had is not asked for",
     "actors/host/work/disk.py": "without O_DIRECT reads go through the page cache, without RWF_NOWAIT by a thread",
     "actors/host/metrics/process.py": "numbers that are not to be had are absent",
+    "actors/page/freed_memory.py": "with another C library than glibc only Arrow's allocator is changed",
 }
 """Who knows Linux, and how it is content without it."""
 WAIT_S = 60
