@@ -77,7 +77,8 @@ def test_from_pip_install_to_a_consumed_record_without_a_compiler(
         assert not list(empty.packages.glob(f"{name}*"))
     asked = "import rayft, sys; print(*[name for name in sys.modules if name.split('.')[0] in ('actors', 'fastpath')])"
     assert empty.run("python", "-c", asked) == "\n"
-    assert re.search(r'File "rayft/fastpath/bytes/varint.pyx", line \d+, in .*\n +\S', shown_where_it_broke(empty))
+    named = re.search(r'File "(rayft/fastpath/bytes/varint.pyx)", line \d+', shown_where_it_broke(empty))
+    assert named is not None and (empty.packages / named[1]).is_file(), "Python itself shows no line of compiled code"
     assert re.fullmatch(r"rayft \d+\.\d+\.\d+\n", empty.run("rayft", "--version"))
     for shell in ("bash", "zsh", "fish"):  # made when the wheel was built: shtab is not here
         assert len(empty.run("rayft", "completion", shell)) > 10_000
