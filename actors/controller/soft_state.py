@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from actors.controller.mutation_quota import Mutations
-from actors.metadata.image import Image, Rows
+from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint
 
 
@@ -77,8 +77,10 @@ class Departure(NamedTuple):
     """Whether a new process waits for the id. The old process may not come back meanwhile (R631-175)."""
     give_up: bool = False
     """Whether an operator has given the broker up: it leaves even ISRs of which it is the last member (A32)."""
-    next_row: int = 0
-    """Partition row where the next slice begins."""
+    from_row: int = -1
+    """Partition row where the pass was when this broker joined it; -1: it has not joined yet."""
+    around: bool = False
+    """Whether the pass has come to the last partition since, and has begun again with the first."""
 
 
 class Shutdown:
@@ -161,14 +163,13 @@ class Usable(NamedTuple):
 
 
 class Search:
-    """A search, in slices, for partitions that may get a leader or the end of their reassignment. `place`: how many of
-    the rows were looked at."""
+    """A search, in slices, for partitions that may get a leader or the end of their reassignment. `rows`: what is left of
+    it, as (first row, row behind the last)."""
 
-    __slots__ = ("place", "rows")
+    __slots__ = ("rows",)
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: list[tuple[int, int]]) -> None:
         self.rows = rows
-        self.place = 0
 
 
 class Soft:
@@ -178,6 +179,8 @@ class Soft:
         self.leases: dict[int, Lease] = {}
         self.leaving: dict[int, Departure] = {}
         """Brokers whose fencing runs in slices, oldest first."""
+        self.leaving_row = 0
+        """Partition row where the next slice of these fencings begins."""
         self.unreadable: dict[int, frozenset[tuple[bytes, int]]] = {}
         """Broker -> (topic id, number) of the replicas that its newest heartbeat calls unreadable. No set is empty."""
         self.stopping: dict[int, Shutdown] = {}

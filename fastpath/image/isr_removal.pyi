@@ -1,14 +1,15 @@
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from fastpath.image.blocks import Block
 from fastpath.image.columns import Columns
 
 def departures(
     columns: Columns,
-    broker: int,
+    leaving: Collection[int],
     usable: Collection[int],
     from_row: int,
-    rows_max: int,
+    cost_max: int,
     one_epoch: bool,
     aside: Collection[int] = ...,
-) -> tuple[Block, list[int], int]: ...
+    judges_last: Callable[[int], bool] | None = ...,
+) -> tuple[Block, list[int], int, int]: ...

@@ -74,6 +74,11 @@ cdef class View:
                 rows.extend(range(row, row + count))
         return rows
 
+    def topic_ranges(self, Py_ssize_t topic):
+        """A topic's partition rows as a list of (first row, row behind the last)."""
+        chain = self.chains.get(topic)
+        return [] if chain is None else [(row, row + count) for _, row, count in extents_of(chain)]
+
     def topic_id(self, Py_ssize_t topic):
         """The topic id, 16 bytes; None for a topic row that is not in use."""
         return None if self.chains.get(topic) is None else self.topic_ids.get(topic)

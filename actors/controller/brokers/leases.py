@@ -52,9 +52,10 @@ def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give
         newcomer, give_up, why = newcomer or running.newcomer, give_up or running.give_up, running.why
     soft.leases.pop(broker_id, None)
     soft.stopping.pop(broker_id, None)
-    # Rows that were passed already are looked at again only if the last copies are given up from now on.
-    from_row = running.next_row if running is not None and running.give_up == give_up else 0
-    soft.leaving[broker_id] = Departure(why, newcomer, give_up, from_row)
+    if running is not None and running.give_up == give_up:
+        soft.leaving[broker_id] = running._replace(newcomer=newcomer)
+    else:  # rows that were passed already are looked at again only if the last copies are given up from now on
+        soft.leaving[broker_id] = Departure(why, newcomer, give_up)
     soft.changed()
 
 

@@ -14,7 +14,7 @@ Every change of an ISR or a leader passes through `changed`, whatever asks for i
    like a leader's proposal.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.controller.configs import unclean_allowed
@@ -129,26 +129,29 @@ def able(state: State, row: int) -> Collection[int]:
     return usable - {broker for broker, replicas in state.soft.unreadable.items() if key in replicas}
 
 
-def leave(state: State, row: int, broker: int, give_up: bool = False) -> PartitionChange | None:
-    """The change with which `broker` leaves the ISR and the leadership of partition `row`; None if that changes
-    nothing."""
+def leave(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
+    """The change with which brokers, one after the other, leave the ISR and the leadership of partition `row`; None if that
+    changes nothing. `brokers`: each with whether it is given up, so that even the last copy may go."""
     image = state.image
     isr, leader = image.isr(row), image.leader(row)
-    if broker not in isr:
-        return None
-    rest = tuple(member for member in isr if member != broker)
-    usable = frozenset(able(state, row))
-    if rest:
-        if leader not in rest:
-            leader = choose_leader(image.replicas(row), rest, usable)
-        return PartitionChange(row, rest, leader)
-    if unclean_allowed(state, image.topic_of(row)):
-        heir = choose_leader(image.replicas(row), image.replicas(row), usable - {broker})
+    for broker, give_up in brokers.items():
+        if broker not in isr:
+            continue
+        rest = tuple(member for member in isr if member != broker)
+        usable = frozenset(able(state, row)) - set(brokers)
+        if rest:
+            isr = rest
+            if leader not in rest:
+                leader = choose_leader(image.replicas(row), rest, usable)
+            continue
+        heir = -1
+        if unclean_allowed(state, image.topic_of(row)):
+            heir = choose_leader(image.replicas(row), image.replicas(row), usable)
         if heir >= 0:
-            return PartitionChange(row, (heir,), heir)
-    if give_up:
-        return PartitionChange(row, (), -1)
-    return PartitionChange(row, isr, -1) if leader >= 0 else None
+            isr, leader = (heir,), heir
+        else:
+            isr, leader = () if give_up else isr, -1
+    return None if (isr, leader) == (image.isr(row), image.leader(row)) else PartitionChange(row, isr, leader)
 
 
 def elect(state: State, row: int, unclean: bool) -> PartitionChange | None:

@@ -131,10 +131,10 @@ class Cluster:
         soft = self.soft
         while True:
             if soft.leaving:
-                self.apply(fencing.fence(self.state, next(iter(soft.leaving)), self.now, self.random))
+                self.apply(fencing.fence(self.state, None, self.now, self.random))
             elif any(one.moved_offset < 0 for one in soft.stopping.values()):
                 broker = next(id for id, one in soft.stopping.items() if one.moved_offset < 0)
-                if self.apply(fencing.move(self.state, broker, self.now, self.random)):
+                if self.apply(fencing.move(self.state, broker, self.now, self.random)).ended:
                     soft.stopping[broker].moved_offset = self.image.next_offset
                     soft.stopping[broker].moved_ms = self.mono_ms
             elif soft.electing or soft.allowing or soft.search is not None:

@@ -5,7 +5,7 @@ Rules:
 1. An operation is generated, encoded into the turn's batch and replayed at its offset at once; its reply is held until
    what it saw is committed. `flush` gives the turn's batches to the quorum.
 2. An atomic operation never splits over batches. A bulk one (fencing, controlled shutdown, a broker's return) goes in
-   slices, one portion a tick, between which the control lane runs.
+   slices, one portion a tick, between which the control lane runs. It waits while followers are far behind.
 3. Losing leadership undoes what was not committed and throws the soft state away. Gaining it grants every registered
    broker a lease, and gives every partition without a leader another chance, which is how what the old leader left
    half done gets finished.
@@ -65,6 +65,9 @@ FAR_MS = 1 << 62
 SILENT_MS = 500
 """The time in ms, beyond a heartbeat interval, by which a living broker has turned to a new active controller."""
 UNTOLD_MAX = 1000
+AHEAD_BYTES_MAX = 4 << 20
+"""Bulk work waits while so many bytes of the log are written and not committed. What followers lack because of it, and what
+would be undone if this controller lost the leadership, is this and one slice."""
 WAIT_MS = 20_000
 """How long in ms a request waits for a fencing to end."""
 
@@ -111,8 +114,10 @@ class ControllerRole:
         self._writer: BatchWriter | None = None
         self.written_ms: int | None = None
         """Time of the newest record that this controller wrote as the active one; None: it has written none yet."""
-        self._flushed: deque[tuple[int, int, int]] = deque()
-        """Own batches on their way to commit: (next offset, records, monotonic ms)."""
+        self._flushed: deque[tuple[int, int, int, int]] = deque()
+        """Own batches on their way to commit: (next offset, records, monotonic ms, bytes)."""
+        self._flushed_bytes = 0
+        """The bytes of these batches."""
         self._committed_level = 0
         self._level_offset = 0
         """The offset behind the newest record by which this controller, as the active one, has changed the level."""
@@ -183,7 +188,8 @@ class ControllerRole:
         """Take the high watermark, after the replays of this turn."""
         now = self._runtime.now
         while self._flushed and self._flushed[0][0] <= high_watermark:
-            _, records, since_ms = self._flushed.popleft()
+            _, records, since_ms, size = self._flushed.popleft()
+            self._flushed_bytes -= size
             self.commits.mark(records, now.mono_ms)
             self.commit_latency_ms.add(now.mono_ms - since_ms)
         if self.active:
@@ -227,6 +233,7 @@ class ControllerRole:
         self._writer = self._znodes = None
         self._level_offset = 0
         self._flushed.clear()
+        self._flushed_bytes = 0
         if self.bridge is not None:
             self.bridge.lost()
         if self.pusher is not None:
@@ -257,7 +264,9 @@ class ControllerRole:
         """The monotonic time when the next tick is due; 0: at once."""
         if not self.active:
             return self.heartbeats.deadline_ms()
-        if self._pending() or self._writer is not None or self.soft.rebalance_row >= 0:
+        if self._writer is not None:
+            return 0
+        if (self._pending() or self.soft.rebalance_row >= 0) and not self._is_far_ahead():
             return 0
         if self.bridge is not None and self.bridge.ready:
             return 0
@@ -271,7 +280,8 @@ class ControllerRole:
         batches = writer.finish()
         for batch in batches:
             records = batch.last_offset - batch.base_offset + 1
-            self._flushed.append((batch.last_offset + 1, records, self._runtime.now.mono_ms))
+            self._flushed.append((batch.last_offset + 1, records, self._runtime.now.mono_ms, len(batch.data)))
+            self._flushed_bytes += len(batch.data)
         return batches
 
     def passed(self, end_offset: int) -> None:
@@ -508,34 +518,33 @@ class ControllerRole:
             return True
         return any(one.moved_offset < 0 for one in soft.stopping.values())
 
+    def _is_far_ahead(self) -> bool:
+        """Whether what was written and is not committed yet is so much that bulk work has to wait for it."""
+        written = 0 if self._writer is None else self._writer.bytes_written
+        return self._flushed_bytes + written >= AHEAD_BYTES_MAX
+
     def _work(self, now: Now) -> None:
         """Do as much bulk work as fits into a turn: departures first, since others wait for them, then shutdowns, then
-        returns."""
-        left = fencing.SLICE_ROWS
-        while left > 0 and self._pending():
-            before = self.image.next_offset
-            looked = self._portion(now)
-            written = self.image.next_offset - before
-            left -= max(1, written, looked * fencing.SLICE_ROWS // fencing.ROWS_LOOKED_AT)
+        returns. None while followers are far behind."""
+        left = fencing.SLICE_COST
+        while left > 0 and self._pending() and not self._is_far_ahead():
+            left -= max(1, self._slice(now))
 
-    def _portion(self, now: Now) -> int:
-        """Do one slice of bulk work. Returns how many partitions it has looked at one by one."""
-        soft = self.soft
+    def _slice(self, now: Now) -> int:
+        """Do one slice of bulk work. Returns what it has cost."""
+        soft, state, random = self.soft, self.state(), self._runtime.random
         moving = (broker for broker, shutdown in soft.stopping.items() if shutdown.moved_offset < 0)
-        operation: Operation
+        ended = self._left
         if soft.leaving:
-            operation, broker, ended = fencing.fence, next(iter(soft.leaving)), self._left
+            result = fencing.fence(state, None, now, random)
         elif (stopping := next(moving, None)) is not None:
-            operation, broker, ended = fencing.move, stopping, self._moved
+            result, ended = fencing.move(state, stopping, now, random), self._moved
         else:
-            result = fencing.come_back(self.state(), None, now, self._runtime.random)
-            self._apply(result)
-            return int(result.reply)
-        result = operation(self.state(), broker, now, self._runtime.random)
+            result = fencing.come_back(state, None, now, random)
         self._apply(result)
-        if result.reply:
+        for broker in result.reply.ended:
             ended(broker)
-        return 0
+        return int(result.reply.cost)
 
     def _left(self, broker: int) -> None:
         self._runtime.waiting.signal(registration_key(broker))
@@ -557,7 +566,7 @@ class ControllerRole:
         if now.mono_ms >= soft.rebalance_due_ms:
             soft.rebalance_row = 0
             self._schedule_rebalance(now)
-        if soft.rebalance_row >= 0 and not self._pending():
+        if soft.rebalance_row >= 0 and not self._pending() and not self._is_far_ahead():
             result = elections.rebalance(self.state(), soft.rebalance_row)
             self._apply(result)
             soft.rebalance_row = result.reply

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from actors.controller.brokers import fencing, leases
 from actors.controller.brokers.unregistration import turn_ended, unregister_broker
+from actors.controller.configs import unclean_allowed
 from actors.controller.partitions import elections
 from actors.controller.partitions.elections import elect_leaders
 from actors.controller.partitions.isr import alter_isr
@@ -13,13 +14,11 @@ from actors.controller.partitions.partition_changes import leave
 from actors.controller.soft_state import Soft
 from actors.metadata.dialects import drafts
 from actors.metadata.families import DRAFTS, RELEASED, Epochs
-from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.wire.messages import decode_exact, message
+from fastpath.image import clean_elections
 from fastpath.image.isr_removal import departures
 from tests.unit.controller.cluster import SHUTDOWN, Cluster
-
-columns = Image.rows_led_by
 
 
 def gone(c, broker):
@@ -41,12 +40,13 @@ def test_r500_16_a_new_active_controller_looks_for_partitions_without_a_leader_o
     for broker in (1, 2):
         gone(c, broker)
     searches = []
-    monkeypatch.setattr(Image, "rows_led_by", lambda image, broker: searches.append(broker) or columns(image, broker))
+    search = fencing.elections
+    monkeypatch.setattr(fencing, "elections", lambda *given: searches.append(given[2:4]) or search(*given))
     c.join(2)
     searches.clear()
     c.soft.electing = dict.fromkeys((4, 3, 2))
     c.settle()
-    assert searches == [-1] and c.partition("t", 0)[1] == -1
+    assert searches == [(0, 4)] and c.partition("t", 0)[1] == -1
     c.join(1)
     assert len(searches) == 2 and c.partition("t", 0)[1] == 1, "what was written since is seen"
 
@@ -131,21 +131,62 @@ def test_slices_are_resumed_and_add_up(monkeypatch):
         c.topic("t", num_partitions=50, replication_factor=3)
         c.topic("u", num_partitions=20, replication_factor=1)
     gone(whole, 2)
-    monkeypatch.setattr(fencing, "SLICE_ROWS", 7)
+    monkeypatch.setattr(fencing, "SLICE_COST", 7)
     gone(sliced, 2)
     assert len([op for op in sliced.ops if type(op) is PartitionsChanged]) > 7
     for name, count in (("t", 50), ("u", 20)):
         assert [whole.partition(name, n) for n in range(count)] == [sliced.partition(name, n) for n in range(count)]
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_the_compiled_pass_equals_its_twin(data):
-    brokers = data.draw(st.integers(1, 6))
-    c = Cluster(brokers=brokers)
-    ids = list(range(1, brokers + 3))  # two of them are not registered
-    family = data.draw(st.sampled_from([DRAFTS, RELEASED]))
-    topic_id = b"\x07" * 16
+def test_brokers_that_are_lost_together_leave_as_one_after_the_other_but_each_partition_is_written_once():
+    together, one_by_one = Cluster(brokers=5), Cluster(brokers=5)
+    for c in (together, one_by_one):
+        c.topic("t", (1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 4, 5))
+        c.topic("u", (4, 5), (2, 1))
+        c.topic("v", (1,))
+    for broker in (2, 1, 3):
+        leases.revoke(together.soft, broker, "test")
+        gone(one_by_one, broker)
+    together.settle()
+    changed = [one for op in together.ops if type(op) is PartitionsChanged for one in op.block]
+    assert len(changed) == len({(one.topic_id, one.number) for one in changed}) == 6
+    assert [op.id for op in together.ops if type(op) is BrokerGone] == [2, 1, 3]
+    for name, count in (("t", 4), ("u", 2), ("v", 1)):
+        for number in range(count):
+            assert together.partition(name, number)[:2] == one_by_one.partition(name, number)[:2]
+    assert together.partition("t", 0) == ((3,), -1, 1) and one_by_one.partition("t", 0) == ((3,), -1, 3)
+
+
+def test_who_is_lost_while_others_are_fenced_joins_their_pass_and_is_done_when_it_has_gone_round(monkeypatch):
+    monkeypatch.setattr(fencing, "SLICE_COST", 10)
+    c = Cluster(brokers=3)
+    c.topic("t", *[(1, 2, 3)] * 40)
+    leases.revoke(c.soft, 1, "test")
+    c.apply(fencing.fence(c.state, None, c.now, c.random))
+    leases.revoke(c.soft, 2, "test")
+    slices = []
+    while c.soft.leaving:
+        c.apply(fencing.fence(c.state, None, c.now, c.random))
+        slices.append([one.number for op in c.ops if type(op) is PartitionsChanged for one in op.block])
+    assert slices == [[*range(10, 20)], [*range(20, 30)], [*range(30, 40)], [*range(10)]]
+    assert c.soft.leaving_row == 0 and not c.image.is_registered(1) and not c.image.is_registered(2)
+    assert [c.partition("t", number)[:2] for number in range(40)] == [((3,), 3)] * 40
+
+
+def test_who_is_given_up_while_it_is_fenced_leaves_partitions_that_were_passed(monkeypatch):
+    monkeypatch.setattr(fencing, "SLICE_COST", 60)
+    c = Cluster(brokers=2)
+    c.topic("t", *[(1,)] * 200)
+    leases.revoke(c.soft, 1, "test")
+    c.apply(fencing.fence(c.state, None, c.now, c.random))
+    assert c.partition("t", 0)[:2] == ((1,), -1) and c.soft.leaving_row > 0
+    leases.revoke(c.soft, 1, "test", give_up=True)
+    c.settle()
+    assert {c.partition("t", number)[:2] for number in range(200)} == {((), -1)}
+
+
+def drawn(data, c, topic_id, family, ids):
+    """Partitions of one topic as anybody may have left them."""
     c.image.replay(c.image.next_offset, TopicSet("t", topic_id))
     count = data.draw(st.integers(1, 12))
     for number in range(count):
@@ -156,33 +197,74 @@ def test_the_compiled_pass_equals_its_twin(data):
         changes = number if family.one_epoch else number + data.draw(st.integers(0, 3))
         op = PartitionsSet.one(topic_id, number, replicas, isr, leader, number, changes, adding=adding)
         c.image.replay(c.image.next_offset, op)
-    broker = data.draw(st.sampled_from(ids))
-    leases.revoke(c.soft, broker, "test")
     damaged = data.draw(st.sets(st.tuples(st.sampled_from(ids), st.integers(0, count)), max_size=6))
     for one in {id for id, _ in damaged}:
         c.soft.unreadable[one] = frozenset((topic_id, number) for id, number in damaged if id == one)
+
+
+def written(c, family, change):
+    """A change as {number: what is written}."""
+    if change is None:
+        return {}
+    row = change.row
+    now = Epochs(c.image.leader_epoch(row), c.image.partition_epoch(row))
+    epochs = family.next_epochs(now, leadership_moves=change.leader != c.image.leader(row))
+    return {c.image.number(row): (set(change.isr), change.leader, epochs)}
+
+
+def in_block(block):
+    return {one.number: (set(one.isr), one.leader, Epochs(one.leader_epoch, one.partition_epoch)) for one in block}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_the_compiled_pass_equals_its_twin(data):
+    brokers = data.draw(st.integers(1, 6))
+    c = Cluster(brokers=brokers, unclean_default=data.draw(st.booleans()))
+    ids = list(range(1, brokers + 3))  # two of them are not registered
+    family = data.draw(st.sampled_from([DRAFTS, RELEASED]))
+    topic_id = b"\x07" * 16
+    drawn(data, c, topic_id, family, ids)
+    given_up = data.draw(st.dictionaries(st.sampled_from(ids), st.booleans(), min_size=1, max_size=4))
+    for broker, give_up in given_up.items():
+        leases.revoke(c.soft, broker, "test", give_up=give_up)
     step = data.draw(st.integers(1, 5))
-
-    def slow(one):
-        change = leave(c.state, one, broker)
-        if change is None:
-            return {}
-        now = Epochs(c.image.leader_epoch(one), c.image.partition_epoch(one))
-        epochs = family.next_epochs(now, leadership_moves=change.leader != c.image.leader(one))
-        return {c.image.number(one): (set(change.isr), change.leader, epochs)}
-
     found, row = {}, 0
     while row >= 0:
         usable = c.soft.usable(c.image).ids
-        aside = fencing._unreadable_rows(c.state, broker)
-        block, judged, row = departures(c.image, broker, usable, row, step, family.one_epoch, aside)
-        for state in block:
-            found[state.number] = set(state.isr), state.leader, Epochs(state.leader_epoch, state.partition_epoch)
+        aside = fencing._unreadable_rows(c.state, given_up)
+        judges = None if any(given_up.values()) else lambda topic: unclean_allowed(c.state, topic)
+        block, judged, row, _ = departures(c.image, tuple(given_up), usable, row, step, family.one_epoch, aside, judges)
+        found |= in_block(block)
         for one in judged:
-            found |= slow(one)
+            found |= written(c, family, leave(c.state, one, given_up))
     expected = {}
     for one in c.image.topic_partitions(c.image.topic("t")):
-        expected |= slow(one)
+        expected |= written(c, family, leave(c.state, one, given_up))
+    assert found == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_compiled_elections_equal_their_twin(data):
+    brokers = data.draw(st.integers(1, 6))
+    unclean = data.draw(st.booleans())
+    c = Cluster(brokers=brokers, unclean_default=unclean)
+    family = data.draw(st.sampled_from([DRAFTS, RELEASED]))
+    drawn(data, c, b"\x07" * 16, family, list(range(1, brokers + 3)))
+    step = data.draw(st.integers(1, 5))
+    found, row = {}, 0
+    while row >= 0:
+        aside = fencing._unreadable_rows(c.state, ())
+        block, judged, row, _ = clean_elections.elections(
+            c.image, c.soft.usable(c.image).ids, row, c.image.row_end, step, lambda topic: unclean, aside
+        )
+        found |= in_block(block)
+        for one in judged:
+            found |= written(c, family, fencing._found(c.state, one))
+    expected = {}
+    for one in c.image.topic_partitions(c.image.topic("t")):
+        expected |= written(c, family, fencing._found(c.state, one))
     assert found == expected
 
 
@@ -263,11 +345,11 @@ def test_time_that_stood_still_is_given_back():
 def test_a_second_reason_to_go_begins_anew_only_if_more_is_given_up():
     c = Cluster(brokers=1)
     leases.revoke(c.soft, 1, "first")
-    c.soft.leaving[1] = c.soft.leaving[1]._replace(next_row=5)
+    c.soft.leaving[1] = c.soft.leaving[1]._replace(from_row=5, around=True)
     leases.revoke(c.soft, 1, "second", newcomer=True)
-    assert c.soft.leaving[1] == ("first", True, False, 5)
+    assert c.soft.leaving[1] == ("first", True, False, 5, True)
     leases.revoke(c.soft, 1, "third", give_up=True)
-    assert c.soft.leaving[1] == ("first", True, True, 0)
+    assert c.soft.leaving[1] == ("first", True, True, -1, False)
 
 
 # ---- ElectLeaders

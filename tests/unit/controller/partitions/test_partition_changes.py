@@ -197,8 +197,8 @@ def test_the_last_who_have_fenced_themselves_lead_again_when_they_are_back() -> 
 def test_a_search_looks_at_each_partition_once_whoever_has_come_back(
     monkeypatch: pytest.MonkeyPatch, brokers: int
 ) -> None:
-    monkeypatch.setattr(fencing, "ROWS_LOOKED_AT", 7)
-    c = Cluster(brokers=brokers + 1)
+    monkeypatch.setattr(fencing, "SLICE_COST", 7 * 50)
+    c = Cluster(brokers=brokers + 1, unclean_default=True)
     c.topic("own", *[(broker,) for broker in range(1, brokers + 1)])
     c.topic("t", *[(brokers + 1,)] * 30)
     gone(c, brokers + 1)
@@ -208,14 +208,16 @@ def test_a_search_looks_at_each_partition_once_whoever_has_come_back(
     c.soft.electing = dict.fromkeys(range(1, brokers + 1))
     slices = []
     while c.soft.electing or c.soft.search is not None:
-        slices.append(c.run(fencing.come_back, None))
+        before = len(looked)
+        c.run(fencing.come_back, None)
+        slices.append(len(looked) - before)
     assert slices == [7, 7, 7, 7, 2] and len(looked) == len(set(looked)) == 30
 
 
 def test_a_search_passes_over_a_topic_that_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     from actors.controller.partitions.topics import delete_topics
 
-    monkeypatch.setattr(fencing, "ROWS_LOOKED_AT", 2)
+    monkeypatch.setattr(fencing, "SLICE_COST", 2)
     c = Cluster(brokers=3)
     c.topic("u", (3,), (3,), (3,))
     c.topic("t", (3, 1))
@@ -229,11 +231,10 @@ def test_a_search_passes_over_a_topic_that_is_deleted_meanwhile(monkeypatch: pyt
 
 
 def test_a_setting_of_one_topic_looks_at_its_own_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    c = Cluster(brokers=3)
+    c = Cluster(brokers=3, unclean_default=True)
     c.topic("t", (1, 2), (1, 2))
     c.topic("other", *[(1, 2)] * 20)
     gone(c, 2, 1)
-    c.join(2)
     looked: list[int] = []
     elect = fencing.elect
     monkeypatch.setattr(fencing, "elect", lambda state, row, unclean: looked.append(row) or elect(state, row, unclean))

@@ -39,7 +39,7 @@ from actors.node.api.handlers.envelope import unwrap
 from actors.node.metrics.controller import CONTROLLERS, OfController
 from actors.node.net.mailbox import Mailbox
 from actors.node.quorum import snapshots as snapshotting
-from actors.node.roles.controller.role import SILENT_MS, ControllerRole
+from actors.node.roles.controller.role import AHEAD_BYTES_MAX, SILENT_MS, ControllerRole
 from actors.node.runtime.answers import Close, Done, Held, Parked, Sliced
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.node.runtime.meters import Idle
@@ -545,7 +545,7 @@ def test_time_in_which_the_loop_stood_still_is_credited():
 
 
 def test_bulk_work_goes_in_portions(monkeypatch):
-    monkeypatch.setattr(fencing, "SLICE_ROWS", 10)
+    monkeypatch.setattr(fencing, "SLICE_COST", 10)
     host = Host()
     host.lead()
     joined(host, 1, 2, 3)
@@ -570,7 +570,7 @@ def test_bulk_work_goes_in_portions(monkeypatch):
 
 @pytest.mark.parametrize(("resource", "looked"), [((2, "t"), 6), ((4, ""), 45 + 6), ((2, "none"), 0)])
 def test_what_a_setting_makes_the_controller_look_at_counts_in_its_turns(monkeypatch, resource, looked):
-    monkeypatch.setattr(fencing, "ROWS_LOOKED_AT", 10)
+    monkeypatch.setattr(fencing, "SLICE_COST", 500)
     host = Host()
     host.lead()
     epochs = joined(host, 1, 2)
@@ -583,6 +583,7 @@ def test_what_a_setting_makes_the_controller_look_at_counts_in_its_turns(monkeyp
         host.turn()
     found = []
     elect = fencing.elect
+    monkeypatch.setattr(fencing, "unclean_allowed", lambda state, topic: True)
     monkeypatch.setattr(fencing, "elect", lambda *given: found.append(given[1]) or elect(*given))
     host.controller.soft.leases = {1: None, 2: None} if resource[0] == 4 else {}
     host.controller._look_for_unclean(ConfigSet(*resource, "unclean.leader.election.enable", "true"))
@@ -594,6 +595,91 @@ def test_what_a_setting_makes_the_controller_look_at_counts_in_its_turns(monkeyp
         host.turn()
         slices.append(len(found) - before)
     assert sum(slices) == looked and max(slices, default=0) <= 10
+
+
+def filled(host, partitions, factor):
+    """Topics of 5,000 partitions on the brokers that have joined."""
+    for number in range(partitions // 5_000):
+        host.controller.submit(create_topics, topic(f"t{number}", 5_000, factor), call(19))
+        host.turn()
+    assert host.controller.image.row_end == partitions
+
+
+def lost_together(host, *brokers):
+    for broker in brokers:
+        host.controller.broker_link_lost(broker)
+        host.channels.probes.pop()[1](True)
+
+
+def test_bulk_work_waits_for_what_it_has_written_to_be_committed():
+    host = Host()
+    host.lead()
+    joined(host, 1, 2, 3)
+    filled(host, 100_000, 3)
+    image, role = host.controller.image, host.controller
+    lost_together(host, 1, 2, 3)
+    ahead, turns = 0, 0
+    while role.deadline_ms() == 0:
+        turns += 1
+        ahead += sum(len(batch.data) for batch in host.turn(commit=False))
+        assert turns < 100
+    slice_bytes = 70 * fencing.SLICE_COST
+    assert AHEAD_BYTES_MAX <= ahead < AHEAD_BYTES_MAX + slice_bytes and role.soft.leaving
+    before = image.next_offset
+    assert host.turn(commit=False) == [] and image.next_offset == before, "it goes on when something is committed"
+    host.commit()
+    host.turn()
+    assert image.next_offset > before
+    while role.soft.leaving:
+        assert role.deadline_ms() == 0
+        host.turn()
+    assert image.counters.leaderless == 100_000 and image.unfenced_brokers() == []
+
+
+def test_all_brokers_of_20000_partitions_that_are_lost_at_once_cost_one_record_a_partition_in_bounded_turns():
+    host = Host()
+    host.lead()
+    joined(host, 1, 2, 3)
+    filled(host, 20_000, 3)
+    begin = host.controller.image.next_offset
+    lost_together(host, 1, 2, 3)
+    written = []
+    while host.controller.soft.leaving:
+        before = host.controller.image.next_offset
+        host.turn()
+        written.append(host.controller.image.next_offset - before)
+    assert host.controller.image.next_offset - begin == 20_000 + 3
+    assert max(written) <= fencing.SLICE_COST and host.controller.image.counters.leaderless == 20_000
+
+
+def test_a_takeover_with_20000_partitions_without_a_leader_looks_at_each_of_them_once_in_bounded_turns(monkeypatch):
+    host = Host()
+    host.lead()
+    joined(host, *range(1, 41))
+    filled(host, 20_000, 2)
+    joined(host, *range(41, 141))
+    host.controller.submit(create_topics, topic("u", 1_000, 1), call(19))
+    host.turn()
+    lost_together(host, *range(1, 41))
+    while host.controller.soft.leaving:
+        host.turn()
+    looked = []
+    search = fencing.elections
+    monkeypatch.setattr(fencing, "SLICE_COST", 20)
+
+    def searched(*given):
+        found = search(*given)
+        looked.append((given[2], found[2], found[3]))
+        return found
+
+    monkeypatch.setattr(fencing, "elections", searched)
+    host.controller.lost()
+    host.lead(epoch=2)
+    while host.controller._pending():
+        assert host.controller.deadline_ms() == 0
+        host.turn()
+    assert [row for row, _, _ in looked] == [0, *(after for _, after, _ in looked[:-1])] and looked[-1][1] == -1
+    assert max(cost for _, _, cost in looked) <= 20 and len(looked) > 3
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
