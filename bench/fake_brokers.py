@@ -20,6 +20,8 @@ LONG_LEASES = {
 SECONDS_MAX = 60
 ACTIVE, SHUTDOWN = 3, 4
 """States of a broker in KIP-631's heartbeats."""
+ANSWERED_SECONDS = 2.5
+"""More than a heartbeat interval of a broker of Apache Kafka."""
 KNOWS_ALL = 1 << 40
 """An offset that no metadata log of a run reaches."""
 
@@ -134,7 +136,7 @@ class FakeBroker:
         while self._stopping and not self._beat_theirs(self.connection, want_shut_down=True).should_shut_down:
             if time.monotonic() > end:
                 raise RuntimeError(f"broker {self.id} may not shut down")
-            time.sleep(0.05)
+            time.sleep(ANSWERED_SECONDS)  # each question asks for all that was written until then
         self._stopping, self._incarnation = False, uuid.uuid4().bytes
         request = kind(
             broker_id=self.id,

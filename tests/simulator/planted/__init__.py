@@ -11,6 +11,7 @@ from tests.simulator.planted import (
     aged,
     authorization,
     broker,
+    bulk,
     compaction,
     consumer_groups,
     controller,
@@ -29,7 +30,7 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "aged", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
-    "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers", "streams_groups",
+    "PLANTED", "aged", "authorization", "broker", "bulk", "compaction", "consumer_groups", "controller", "log", "moves",
+    "planted", "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers", "streams_groups",
     "transactions",
 ]  # fmt: skip

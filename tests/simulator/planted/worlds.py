@@ -21,6 +21,8 @@ from tests.simulator.faults import Faults
 from tests.simulator.impostors import PushyImpostors
 from tests.simulator.planted.aged import aged, few_epochs
 from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
+from tests.simulator.planted.bulk import MENU as TOGETHER
+from tests.simulator.planted.bulk import TogetherFaults, small
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
@@ -355,6 +357,12 @@ WORLDS: dict[str, Kind] = {
     "strange": VOTING._replace(shape=_shape("strange", [PAIR], {}, producers=1), strangers=Pushy),
     "rough": ROUGH,
     "aged": ROUGH._replace(shape=_aged, begun=aged),
+    "bulk": Kind(
+        _shape("bulk", [_topic("t0", 5, 3, 1), _topic("t1", 4, 2, 1), _topic("t2", 3, 1, 1)], BY_HALF, brokers=4),
+        partial(TogetherFaults, menu=TOGETHER),
+        pause_ms=(200, 2_000),
+        begun=small,
+    ),
     "deposed": Kind(
         _shape("deposed", [THREE, PAIR], {}, churn=True),
         partial(AimedFaults, menu=DEPOSED),
