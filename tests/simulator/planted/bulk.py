@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.controller.brokers import fencing
-from actors.controller.brokers.fencing import Slice
 from actors.controller.partitions.partition_changes import PartitionChange, choose_leader, leave
-from actors.controller.soft_state import Soft, Usable
 from actors.controller.state import Result, State
 from actors.metadata.image import Image
 from actors.node.roles.controller import role
@@ -75,44 +73,19 @@ def _one_by_one(
     return Block(), rows, end if end < image.row_end else -1, AMONG
 
 
+def _same_epochs(image: Image, block: Block) -> Block:
+    """The changes under the epochs that the partitions have."""
+    same = Block()
+    for one in block:
+        row = image.partition(image.topic_row(one.topic_id), one.number)
+        epochs = image.leader_epoch(row), image.partition_epoch(row)
+        same.append(one.topic_id, one.number, None, one.isr, one.leader, *epochs)
+    return same
+
+
 def _judged(judge: Any) -> Sequence[Patch]:
     """Departures that are judged by a function in the place of `leave`."""
     return [instead(fencing, "departures", _one_by_one), instead(fencing, "leave", judge)]
-
-
-@mistake("bulk")
-def fenced_after_the_first_slice() -> Sequence[Patch]:
-    """A broker is fenced when the first slice of the partitions that it leaves is done."""
-    fence = fencing.fence
-
-    def hasty(state: State, wanted: None, now: Any, random: Any) -> Result:
-        result = fence(state, wanted, now, random)
-        ops, ended = [*result.ops], [*result.reply.ended]
-        for broker in [*state.soft.leaving]:
-            registered = state.image.broker(broker)
-            if registered is not None and not registered.fenced:
-                ops.append(state.family.fenced(broker, registered.epoch))
-            del state.soft.leaving[broker]
-            ended.append(broker)
-        state.soft.leaving_row = 0
-        return result._replace(ops=ops, reply=Slice(tuple(ended), result.reply.cost))
-
-    return [instead(fencing, "fence", hasty)]
-
-
-@mistake("bulk")
-def pass_is_not_gone_round() -> Sequence[Patch]:
-    """A broker that joins the pass of others is done with its last partition, whatever came before it joined."""
-    fence = fencing.fence
-
-    def short(state: State, wanted: None, now: Any, random: Any) -> Result:
-        row = state.soft.leaving_row
-        for broker, departure in [*state.soft.leaving.items()]:
-            if departure.from_row < 0 < row:
-                state.soft.leaving[broker] = departure._replace(from_row=row, around=True)
-        return fence(state, wanted, now, random)
-
-    return [instead(fencing, "fence", short)]
 
 
 @mistake("bulk")
@@ -129,62 +102,6 @@ def last_members_that_leave_together_are_replaced() -> Sequence[Patch]:
         return leave(state, row, brokers)
 
     return _judged(replaced)
-
-
-@mistake("bulk")
-def all_members_that_leave_together_stay() -> Sequence[Patch]:
-    """Where all members of an ISR leave at once, none of them leaves it."""
-
-    def stay(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
-        image = state.image
-        if len(image.isr(row)) > 1 and set(image.isr(row)) <= set(brokers):
-            return PartitionChange(row, image.isr(row), -1) if image.leader(row) >= 0 else None
-        return leave(state, row, brokers)
-
-    return _judged(stay)
-
-
-@mistake("bulk")
-def only_the_first_of_several_leaves() -> Sequence[Patch]:
-    """Of several brokers that leave an ISR together only the first one is taken out."""
-
-    def first(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
-        mine = next((broker for broker in brokers if broker in state.image.isr(row)), -1)
-        return leave(state, row, {mine: brokers[mine]}) if mine >= 0 else None
-
-    return _judged(first)
-
-
-@mistake("bulk")
-def leader_that_leaves_goes_on() -> Sequence[Patch]:
-    """A broker that leaves together with others stays the leader."""
-
-    def goes_on(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
-        change = leave(state, row, brokers)
-        leader = state.image.leader(row)
-        if change is not None and len(brokers) > 1 and leader in brokers and leader in change.isr:
-            change = change._replace(leader=leader)
-        return change
-
-    return _judged(goes_on)
-
-
-@mistake("bulk")
-def one_that_leaves_takes_over() -> Sequence[Patch]:
-    """The next leader of a partition may be a broker that is leaving too."""
-
-    def usable(soft: Soft, image: Image) -> Usable:
-        found = ordinary(soft, image)
-        gone = [broker for broker in soft.leaving if image.is_unfenced(broker)]
-        return found._replace(ids=found.ids | frozenset(gone))
-
-    ordinary = Soft.usable
-
-    def heir(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
-        change = leave(state, row, {next(iter(brokers)): False})
-        return change
-
-    return [*_judged(heir), instead(Soft, "usable", usable)]
 
 
 @mistake("bulk")
@@ -244,12 +161,7 @@ def elected_under_the_same_epoch() -> Sequence[Patch]:
 
     def same_epoch(image: Image, *given: Any) -> Any:
         block, judged, next_row, cost = elections(image, *given)
-        same = Block()
-        for one in block:
-            row = image.partition(image.topic_row(one.topic_id), one.number)
-            epochs = image.leader_epoch(row), image.partition_epoch(row)
-            same.append(one.topic_id, one.number, None, one.isr, one.leader, *epochs)
-        return same, judged, next_row, cost
+        return _same_epochs(image, block), judged, next_row, cost
 
     return [instead(fencing, "elections", same_epoch)]
 
@@ -268,15 +180,46 @@ def who_comes_back_late_is_forgotten() -> Sequence[Patch]:
 
 
 @mistake("bulk")
-def departure_is_lost_when_others_end() -> Sequence[Patch]:
-    """When a departure ends, those that have joined its pass end with it."""
-    fence = fencing.fence
+def departure_brings_others_in() -> Sequence[Patch]:
+    """When brokers leave an ISR all other living replicas come into it, whatever they lack."""
 
-    def losing(state: State, wanted: None, now: Any, random: Any) -> Result:
-        result = fence(state, wanted, now, random)
-        if result.reply.ended:
-            state.soft.leaving.clear()
-            state.soft.leaving_row = 0
-        return result
+    def all_others(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
+        change = leave(state, row, brokers)
+        if change is None or change.leader < 0:
+            return change
+        usable = state.soft.usable(state.image).ids
+        members = tuple(one for one in state.image.replicas(row) if one in usable and one not in brokers)
+        return change._replace(isr=members)
 
-    return [instead(fencing, "fence", losing)]
+    return _judged(all_others)
+
+
+@mistake("bulk")
+def departure_keeps_the_partition_epoch() -> Sequence[Patch]:
+    """The ISR that brokers have left has the partition epoch of the ISR before."""
+    departures = fencing.departures
+
+    def same_epoch(image: Image, *given: Any) -> Any:
+        block, judged, next_row, cost = departures(image, *given)
+        return _same_epochs(image, block), judged, next_row, cost
+
+    return [instead(fencing, "departures", same_epoch)]
+
+
+@mistake("bulk")
+def search_elects_out_of_all_replicas() -> Sequence[Patch]:
+    """A search gives a partition the first living replica as its leader, in sync or not."""
+
+    def listed(
+        image: Image, usable: Any, from_row: int, to_row: int, cost_max: int, unclean: Any, aside: Any = ()
+    ) -> tuple[Block, list[int], int, int]:
+        end = min(from_row + AMONG, to_row)
+        rows = [row for row in range(from_row, end) if image.is_partition(row) and image.leader(row) < 0]
+        return Block(), rows, end if end < to_row else -1, AMONG
+
+    def first_living(state: State, row: int) -> PartitionChange | None:
+        replicas = state.image.replicas(row)
+        leader = choose_leader(replicas, replicas, state.soft.usable(state.image).ids)
+        return PartitionChange(row, (leader,), leader) if leader >= 0 else None
+
+    return [instead(fencing, "elections", listed), instead(fencing, "_found", first_living)]
