@@ -140,6 +140,28 @@ cdef class Block:
         if extra is not None:
             self.set_extra(self.count - 1, extra)
 
+    def extend(self, Block other):
+        """Add the partitions of another block."""
+        cdef Row* row
+        cdef Row* added
+        cdef Py_ssize_t i, values = self.values_count, uuids = self.uuids_count
+        if other is self:
+            raise ValueError("a block is not added to itself")
+        if other.values_count:
+            memcpy(self.add_values(other.values_count), other.values, other.values_count * sizeof(int32_t))
+        if other.uuids_count:
+            memcpy(self.add_uuids(other.uuids_count), other.uuids, 16 * other.uuids_count)
+        for i in range(other.count):
+            row = &other.rows[i]
+            added = self.add(other.topics + 16 * row.topic)
+            added.number, added.leader = row.number, row.leader
+            added.leader_epoch, added.partition_epoch = row.leader_epoch, row.partition_epoch
+            added.replicas_at, added.replicas_size = <int32_t>(row.replicas_at + values), row.replicas_size
+            added.isr_at, added.isr_size = <int32_t>(row.isr_at + values), row.isr_size
+            added.directories_at, added.directories_size = <int32_t>(row.directories_at + uuids), row.directories_size
+            if other.extras is not None and i in other.extras:
+                self.set_extra(self.count - 1, other.extras[i])
+
     def set_extra(self, Py_ssize_t index, extra):
         """Set the rare fields of a row that was just added."""
         if self.extras is None:

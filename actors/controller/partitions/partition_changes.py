@@ -87,8 +87,9 @@ def assigned(
     """Partition `row` on these replicas, as a whole record under the next epochs. If a replica leaves the assignment,
     the leader epoch moves too: that replica may not fetch under the one that it knows."""
     image = state.image
-    directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
-    leadership_moves = leader != image.leader(row) or not set(image.replicas(row)) <= set(replicas)
+    before, stored = image.replicas(row), image.directories(row)
+    directories = dict(zip(before, stored, strict=False))
+    leadership_moves = leader != image.leader(row) or not set(before) <= set(replicas)
     return PartitionsSet.one(
         image.topic_id(image.topic_of(row)) or b"",
         image.number(row),

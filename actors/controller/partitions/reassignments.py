@@ -10,6 +10,7 @@ This file alone decides what a partition looks like while a reassignment runs, a
    lead.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import ChangeRefused
@@ -34,18 +35,29 @@ def alter_partition_reassignments(
     NO_REASSIGNMENT_IN_PROGRESS."""
     kind = message("AlterPartitionReassignmentsResponse")
     reply = kind(allow_replication_factor_change=request.allow_replication_factor_change)
-    ops = []
+    ops: list[PartitionsSet] = []
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
         answers = []
+        topic_row = state.image.topic(topic.name)
+        of_topic: PartitionsSet | None = None
         for entry in topic.partitions:
             code, text = ErrorCode.NONE, None
             try:
                 if (topic.name, entry.partition_index) in seen:
                     raise ChangeRefused(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
                 seen.add((topic.name, entry.partition_index))
-                op = _reassign(state, topic.name, entry, request.allow_replication_factor_change)
-                if op is not None:
+                row = state.image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
+                if row < 0:
+                    raise ChangeRefused(
+                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        f"Unable to find partition {topic.name}-{entry.partition_index}.",
+                    )
+                op = _reassign(state, row, entry.replicas, request.allow_replication_factor_change)
+                if op is not None and of_topic is not None:
+                    of_topic.block.extend(op.block)
+                elif op is not None:
+                    of_topic = op
                     ops.append(op)
             except ChangeRefused as refused:
                 code, text = refused.code, refused.text
@@ -58,48 +70,40 @@ def alter_partition_reassignments(
     return Result(ops, reply, atomic=False)
 
 
-def _reassign(
-    state: State, name: str, entry: "AlterPartitionReassignmentsRequest.ReassignablePartition", factor_may_change: bool
-) -> PartitionsSet | None:
-    image = state.image
-    topic_row = image.topic(name)
-    row = image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
-    if row < 0:
-        raise ChangeRefused(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}-{entry.partition_index}."
-        )
-    if entry.replicas is None:
+def _reassign(state: State, row: int, wanted: Sequence[int] | None, factor_may_change: bool) -> PartitionsSet | None:
+    """The op for one partition; None: it is as it is wanted. `wanted` None: cancel."""
+    if wanted is None:
         return _cancel(state, row)
-    target = tuple(entry.replicas)
+    image = state.image
+    target = tuple(wanted)
     check_replicas(state, target)
-    adding, removing = image.adding(row), image.removing(row)
-    present = tuple(broker for broker in image.replicas(row) if broker not in adding)
-    factor = sum(broker not in removing for broker in image.replicas(row))
+    members, before, leader, extra = image.isr(row), image.replicas(row), image.leader(row), image.extra(row)
+    adding, removing = extra.adding or (), extra.removing or ()
+    present = tuple([broker for broker in before if broker not in adding])
+    factor = len([broker for broker in before if broker not in removing])
     if not factor_may_change and len(target) != factor:
         raise ChangeRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(target)}",
         )
-    if target == image.replicas(row) and not adding and not removing:
+    if target == before and not adding and not removing:
         return None
-    added = tuple(broker for broker in target if broker not in present)
-    gone = tuple(broker for broker in present if broker not in target)
-    if not set(added) - set(image.isr(row)):
-        whole = finish(state, row, target, image.isr(row), image.leader(row))
+    added = tuple([broker for broker in target if broker not in present])
+    gone = tuple([broker for broker in present if broker not in target])
+    if not set(added) - set(members):
+        whole = finish(state, row, target, members, leader)
         if whole is not None:
             return whole[0]
     replicas = target + gone
-    isr = tuple(broker for broker in replicas if broker in image.isr(row))
-    leader = image.leader(row)
+    isr = tuple([broker for broker in replicas if broker in members])
     if not isr:
         raise ChangeRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain."
         )
-    if leader not in isr:
-        leader = choose_leader(replicas, isr, able(state, row))
-    if (replicas, added, gone, leader) == (image.replicas(row), adding, removing, image.leader(row)):
+    leads = leader if leader in isr else choose_leader(replicas, isr, able(state, row))
+    if (replicas, added, gone, leads) == (before, adding, removing, leader):
         return None
-    return assigned(state, row, replicas, isr, leader, added, gone)
+    return assigned(state, row, replicas, isr, leads, added, gone)
 
 
 def _cancel(state: State, row: int) -> PartitionsSet:

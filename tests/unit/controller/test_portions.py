@@ -8,6 +8,7 @@ from actors.controller import portions
 from actors.controller.partitions.elections import elect_leaders
 from actors.controller.partitions.reassignments import alter_partition_reassignments, list_partition_reassignments
 from actors.controller.partitions.topics import create_topics, delete_topics
+from actors.metadata.ops import PartitionsSet, TopicSet
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 
@@ -16,6 +17,7 @@ from tests.unit.controller.cluster import Cluster
 def short(monkeypatch):
     monkeypatch.setattr(portions, "ENTRIES_A_PORTION", 2)
     monkeypatch.setattr(portions, "LOOKED_AT_ONCE", 3)
+    monkeypatch.setattr(portions, "REASSIGNED", portions.REASSIGNED._replace(times=1))
 
 
 def in_portions(c, operation, request, cut):
@@ -100,3 +102,53 @@ def test_short_requests_stay_whole(monkeypatch):
     is_long = partial(portions.TOPICS_MADE.is_long, image=Cluster().image)
     assert not is_long(kind(topics=[new(kind, "t")] * portions.ENTRIES_A_PORTION))
     assert is_long(kind(topics=[new(kind, "t")] * (portions.ENTRIES_A_PORTION + 1)))
+
+
+def test_20000_reassignments_are_few_turns_and_one_op_a_topic_in_each(monkeypatch):
+    monkeypatch.undo()
+    c = Cluster(brokers=3)
+    for number in range(20):
+        topic_id = number.to_bytes(16, "big")
+        c.image.replay(c.image.next_offset, TopicSet(f"t{number}", topic_id))
+        c.image.replay(c.image.next_offset, PartitionsSet(topic_id, range(1_000), [[1, 2]] * 1_000, [[1, 2]] * 1_000))
+    kind = message("AlterPartitionReassignmentsRequest")
+    partitions = [kind.ReassignablePartition(partition_index=number, replicas=[2, 3]) for number in range(1_000)]
+    request = kind(topics=[kind.ReassignableTopic(name=f"t{number}", partitions=partitions) for number in range(20)])
+    turns, ops, records = 0, 0, 0
+    for portion in portions.REASSIGNED.portions(request, c.image):
+        if portion is not None:
+            result = alter_partition_reassignments(c.state, portion, c.now, c.random)
+            turns, ops, records = turns + 1, ops + len(result.ops), records + sum(len(op) for op in result.ops)
+            assert len(result.ops) <= len(portion.topics) and records <= 250 * turns
+    assert (turns, ops, records) == (80, 80, 20_000)
+
+
+def test_many_partitions_of_a_topic_are_reassigned_as_each_alone():
+    together, alone = Cluster(brokers=4), Cluster(brokers=4)
+    kind = message("AlterPartitionReassignmentsRequest")
+    wanted = [[3, 1], [1, 2], [4], [2, 2], [], [3, 4], [2, 1]]
+    entries = [kind.ReassignablePartition(partition_index=n, replicas=replicas) for n, replicas in enumerate(wanted)]
+    for c in (together, alone):
+        c.topic("t", *[(1, 2)] * 7)
+    reply = together.run(
+        alter_partition_reassignments, kind(topics=[kind.ReassignableTopic(name="t", partitions=entries)])
+    )
+    codes = [one.error_code for one in reply.responses[0].partitions]
+    one_by_one = []
+    for entry in entries:
+        request = kind(topics=[kind.ReassignableTopic(name="t", partitions=[entry])])
+        one_by_one.append(alone.run(alter_partition_reassignments, request).responses[0].partitions[0].error_code)
+    assert codes == one_by_one == [0, 0, 0, 39, 39, 0, 0]
+    for number in range(7):
+        rows = [c.image.partition(c.image.topic("t"), number) for c in (together, alone)]
+        shown = [
+            (
+                c.image.replicas(row),
+                c.image.isr(row),
+                c.image.leader(row),
+                c.image.extra(row),
+                c.image.leader_epoch(row),
+            )
+            for c, row in zip((together, alone), rows, strict=True)
+        ]
+        assert shown[0] == shown[1]
