@@ -20,8 +20,6 @@ LONG_LEASES = {
 SECONDS_MAX = 60
 ACTIVE, SHUTDOWN = 3, 4
 """States of a broker in KIP-631's heartbeats."""
-ANSWERED_SECONDS = 2.5
-"""More than a heartbeat interval of a broker of Apache Kafka."""
 KNOWS_ALL = 1 << 40
 """An offset that no metadata log of a run reaches."""
 
@@ -57,7 +55,6 @@ class FakeBroker:
         self._cluster_id = cluster_id
         self._supported = supported
         self._incarnation = uuid.uuid4().bytes
-        self._stopping = False
         self.connection: frames.Connection | None = None
         """The connection of its newest heartbeat."""
 
@@ -65,9 +62,9 @@ class FakeBroker:
         """Register, or come back, and wait until it is not fenced."""
         self.connection, end = connection, time.monotonic() + SECONDS_MAX
         if self._ours:
-            self._incarnation, self.epoch, self._stopping = uuid.uuid4().bytes, -1, False
-        elif self.epoch < 0 or self._stopping:
-            self._register(end)
+            self._incarnation, self.epoch = uuid.uuid4().bytes, -1
+        elif self.epoch < 0:
+            self._register()
         while not self.beat(connection):
             if time.monotonic() > end:
                 raise RuntimeError(f"broker {self.id} stays fenced")
@@ -94,7 +91,6 @@ class FakeBroker:
     def stop(self) -> None:
         """Ask for a controlled shutdown."""
         assert self.connection is not None
-        self._stopping = True
         if self._ours:
             self._beat_ours(self.connection, SHUTDOWN)
         else:
@@ -129,15 +125,11 @@ class FakeBroker:
         )
         return connection.ask("rpc:BrokerHeartbeat", 1, request)
 
-    def _register(self, end: float) -> None:
-        """Register with Apache Kafka, behind the end of a shutdown that was asked for."""
+    def _register(self) -> None:
+        """Register with Apache Kafka."""
         assert self.connection is not None
         kind = message("BrokerRegistrationRequest")
-        while self._stopping and not self._beat_theirs(self.connection, want_shut_down=True).should_shut_down:
-            if time.monotonic() > end:
-                raise RuntimeError(f"broker {self.id} may not shut down")
-            time.sleep(ANSWERED_SECONDS)  # each question asks for all that was written until then
-        self._stopping, self._incarnation = False, uuid.uuid4().bytes
+        self._incarnation = uuid.uuid4().bytes
         request = kind(
             broker_id=self.id,
             cluster_id=self._cluster_id,
