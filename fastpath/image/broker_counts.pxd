@@ -6,6 +6,7 @@ cdef struct Count:
     int64_t replicas
     int64_t led
     int64_t in_isr
+    int64_t alone                       # in an ISR without another member
 
 
 cdef class Counts:
@@ -19,4 +20,5 @@ cdef class Counts:
     cdef readonly int64_t unclean       # how often one that was not in the ISR
 
     cdef Count* of(self, int32_t broker) except NULL
+    cdef Count* known(self, int32_t broker) noexcept
     cpdef Counts copy(self)

@@ -15,7 +15,7 @@ cdef Count* empty(uint32_t size) except NULL:
         raise MemoryError
     for i in range(size):
         places[i].broker = -1
-        places[i].replicas = places[i].led = places[i].in_isr = 0
+        places[i].replicas = places[i].led = places[i].in_isr = places[i].alone = 0
     return places
 
 
@@ -61,14 +61,24 @@ cdef class Counts:
 
     def get(self, int32_t broker):
         """(replicas, led, in ISR) of one broker; zeros for a broker that has no counters, which gets none by this."""
-        cdef uint32_t at = (<uint32_t>broker * 2654435769U >> 7) & self.mask
-        if broker < 0:
+        cdef Count* count = self.known(broker)
+        if count == NULL:
             return 0, 0, 0
-        while self.places[at].broker != broker:
-            if self.places[at].broker == -1:
-                return 0, 0, 0
+        return count.replicas, count.led, count.in_isr
+
+    def alone(self, int32_t broker):
+        """Of how many partitions a broker is the whole ISR."""
+        cdef Count* count = self.known(broker)
+        return 0 if count == NULL else count.alone
+
+    cdef Count* known(self, int32_t broker) noexcept:
+        """The counters of a broker; NULL: it has none."""
+        cdef uint32_t at = (<uint32_t>broker * 2654435769U >> 7) & self.mask
+        while broker >= 0 and self.places[at].broker != -1:
+            if self.places[at].broker == broker:
+                return &self.places[at]
             at = (at + 1) & self.mask
-        return self.places[at].replicas, self.places[at].led, self.places[at].in_isr
+        return NULL
 
     def all(self):
         """Broker -> (replicas, led, in ISR), for the brokers whose counters are not all zero."""

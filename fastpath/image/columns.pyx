@@ -34,6 +34,9 @@ cdef enum:
 
 cdef object USUAL = Extra()
 
+cdef extern from *:
+    int __builtin_popcount(unsigned int) noexcept nogil
+
 
 cdef Chunk copied(Chunk chunk, long stamp):
     cdef Chunk copy = Chunk()
@@ -157,14 +160,19 @@ cdef class Columns(View):
         cdef const int32_t* replicas = self.lists.at(cells.replicas)
         cdef int32_t i
         cdef Count* count
+        cdef bint alone = cells.isr & (cells.isr - 1) == 0
+        if replicas[0] > MASK_BITS and rare is not None:
+            alone = __builtin_popcount(cells.isr) + rare[1].bit_count() == 1
         for i in range(replicas[0]):
             count = self.counters.of(replicas[1 + i])
             count.replicas += sign
             if i < MASK_BITS:
                 if cells.isr >> i & 1:
                     count.in_isr += sign
+                    count.alone += sign * alone
             elif rare is not None and rare[1] >> (i - MASK_BITS) & 1:
                 count.in_isr += sign
+                count.alone += sign * alone
         self.counters.partitions += sign
         if cells.leader >= 0:
             self.counters.of(cells.leader).led += sign
@@ -545,7 +553,8 @@ cdef class Columns(View):
         cdef Py_ssize_t row, at, changed = 0
         cdef int64_t[::1] rows
         cdef uint32_t* bits
-        if self.counters.get(broker)[2] == 0 and self.counters.get(broker)[1] == 0:
+        _, led, in_isr = self.counters.get(broker)
+        if led == 0 and in_isr == self.counters.alone(broker):
             return np.empty(0, dtype=np.int64)
         found = self.rows_in_isr(broker)
         rows = found
@@ -582,6 +591,7 @@ cdef class Columns(View):
         cdef Cells cells
         cdef Py_ssize_t row, at
         counted = {}
+        alone = {}
         placed = set()
         lone = unpreferred = 0
         for topic in range(len(self.chains)):
@@ -606,7 +616,9 @@ cdef class Columns(View):
                 of[0] += 1
                 of[1] += cells.leader == broker
                 of[2] += broker in self.isr(row)
+                alone[broker] = alone.get(broker, 0) + (self.isr(row) == (broker,))
         assert self.counters.all() == {broker: tuple(of) for broker, of in counted.items()}
+        assert all(self.counters.alone(broker) == count for broker, count in alone.items()), alone
         of_all = self.counters.partitions, self.counters.leaderless, self.counters.unpreferred
         assert of_all == (len(placed), lone, unpreferred), (of_all, len(placed), lone, unpreferred)
         offsets = [self.changes[i].offset for i in range(self.changes_head, self.changes_end)]

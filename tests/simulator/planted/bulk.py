@@ -130,18 +130,6 @@ def search_skips_where_a_slice_ends() -> Sequence[Patch]:
 
 
 @mistake("bulk")
-def new_controller_looks_for_nobody() -> Sequence[Patch]:
-    """A new active controller gives no leader to the partitions that the old one left without one."""
-    gained = ControllerRole.gained
-
-    def begins(self: ControllerRole, epoch: int, next_offset: int) -> None:
-        gained(self, epoch, next_offset)
-        self.soft.electing = {}
-
-    return [instead(ControllerRole, "gained", begins)]
-
-
-@mistake("bulk")
 def committed_bytes_stay_ahead() -> Sequence[Patch]:
     """What was ahead of the high watermark counts as ahead for ever, so bulk work waits for ever."""
     committed = ControllerRole.committed
@@ -164,19 +152,6 @@ def elected_under_the_same_epoch() -> Sequence[Patch]:
         return _same_epochs(image, block), judged, next_row, cost
 
     return [instead(fencing, "elections", same_epoch)]
-
-
-@mistake("bulk")
-def who_comes_back_late_is_forgotten() -> Sequence[Patch]:
-    """A broker that comes back while a search is under way is not looked for when that has ended."""
-    come_back = fencing.come_back
-
-    def forgetting(state: State, wanted: None, now: Any, random: Any) -> Result:
-        if state.soft.search is not None:
-            state.soft.electing.clear()
-        return come_back(state, wanted, now, random)
-
-    return [instead(fencing, "come_back", forgetting)]
 
 
 @mistake("bulk")
@@ -223,3 +198,44 @@ def search_elects_out_of_all_replicas() -> Sequence[Patch]:
         return PartitionChange(row, (leader,), leader) if leader >= 0 else None
 
     return [instead(fencing, "elections", listed), instead(fencing, "_found", first_living)]
+
+
+@mistake("bulk")
+def leader_stays_outside_of_the_isr() -> Sequence[Patch]:
+    """A leader that has left the ISR goes on to lead."""
+
+    def stays(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
+        change = leave(state, row, brokers)
+        leader = state.image.leader(row)
+        return change if change is None or leader in change.isr else change._replace(leader=leader)
+
+    return _judged(stays)
+
+
+def _searched(change: Any) -> Sequence[Patch]:
+    """Searches in which each partition without a leader is changed by a function of the leader that it should get."""
+    elections = fencing.elections
+
+    def changed(image: Image, usable: Any, *given: Any) -> Any:
+        block, judged, next_row, cost = elections(image, usable, *given)
+        other = Block()
+        for one in block:
+            isr, leader = change(
+                image.replicas(image.partition(image.topic_row(one.topic_id), one.number)), one, usable
+            )
+            other.append(one.topic_id, one.number, None, isr, leader, one.leader_epoch, one.partition_epoch)
+        return other, judged, next_row, cost
+
+    return [instead(fencing, "elections", changed)]
+
+
+@mistake("bulk")
+def search_elects_outside_of_the_isr() -> Sequence[Patch]:
+    """A search gives a partition the first living replica as its leader and leaves the ISR as it is."""
+    return _searched(lambda replicas, one, usable: (one.isr, next(id for id in replicas if id in usable)))
+
+
+@mistake("bulk")
+def search_brings_others_in() -> Sequence[Patch]:
+    """When a search finds a leader, all living replicas come into the ISR."""
+    return _searched(lambda replicas, one, usable: (tuple(id for id in replicas if id in usable), one.leader))

@@ -14,6 +14,7 @@ from actors.controller.partitions.partition_changes import leave
 from actors.controller.soft_state import Soft
 from actors.metadata.dialects import drafts
 from actors.metadata.families import DRAFTS, RELEASED, Epochs
+from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.wire.messages import decode_exact, message
 from fastpath.image import clean_elections
@@ -183,6 +184,20 @@ def test_who_is_given_up_while_it_is_fenced_leaves_partitions_that_were_passed(m
     leases.revoke(c.soft, 1, "test", give_up=True)
     c.settle()
     assert {c.partition("t", number)[:2] for number in range(200)} == {((), -1)}
+
+
+def test_the_end_of_a_departure_looks_at_no_partition_where_nothing_is_left_to_change(monkeypatch):
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3), (2, 1, 3), (1, 3, 2))
+    c.topic("u", (1,), (2,))
+    looked = []
+    in_isr = Image.rows_in_isr
+    monkeypatch.setattr(Image, "rows_in_isr", lambda image, broker: looked.append(broker) or in_isr(image, broker))
+    for broker in (1, 2, 3):
+        leases.revoke(c.soft, broker, "test")
+    c.settle()
+    assert looked == [] and [c.image.counters.alone(broker) for broker in (1, 2, 3)] == [1, 1, 3]
+    c.image.check()
 
 
 def drawn(data, c, topic_id, family, ids):

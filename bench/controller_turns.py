@@ -1,0 +1,128 @@
+"""What one turn of the active controller costs at most in bulk work, in processor time and without sockets or disks.
+
+`python -m bench.controller_turns [--partitions 500000]`
+
+The role runs as its tests run it (`tests/unit/node/roles/controller/test_role.py`); everything is committed at once. So the
+figures say what the decisions, the records and the image cost, and nothing of other programs on the machine.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from actors.controller.partitions.reassignments import alter_partition_reassignments
+from actors.controller.partitions.topics import create_topics
+from actors.wire.messages import message
+from tests.unit.node.roles.controller.test_role import Host, call, joined, topic
+
+PER_TOPIC = 5_000
+TROUBLED = 50_000
+"""Partitions that are moved, or have no leader, when another controller takes over."""
+
+
+class Row:
+    """One line of the table: turns in which bulk work went on."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.turns: list[float] = []
+
+    def run(self, act: Callable[[], Any]) -> None:
+        """Do something that is one turn."""
+        begin = time.thread_time()
+        act()
+        self.turns.append((time.thread_time() - begin) * 1000)
+
+    def drain(self, host: Any) -> None:
+        """Turn until no bulk work is left."""
+        while host.controller._pending():
+            self.run(host.turn)
+
+
+def filled(brokers: range, partitions: int, factor: int) -> Any:
+    """A controller with topics of 5,000 partitions on these brokers."""
+    host: Any = Host()
+    host.lead()
+    joined(host, *brokers)
+    for number in range(partitions // PER_TOPIC):
+        host.controller.submit(create_topics, topic(f"t{number}", PER_TOPIC, factor), call(19))
+        host.turn()
+    host.quorum.log.clear()
+    return host
+
+
+def lost(host: Any, *brokers: int) -> None:
+    """The listeners of brokers refuse."""
+    for broker in brokers:
+        host.controller.broker_link_lost(broker)
+        host.channels.probes.pop()[1](True)
+
+
+def taken_over(host: Any, row: Row) -> None:
+    """Another controller takes over, with the same image."""
+    host.controller.lost()
+    row.run(lambda: host.lead(epoch=2))
+    row.drain(host)
+
+
+def measure(partitions: int) -> list[Row]:
+    """All lines."""
+    rows = []
+
+    def line(name: str) -> Row:
+        rows.append(Row(name))
+        return rows[-1]
+
+    host = filled(range(1, 4), partitions, 3)
+    for name, gone in (("a broker in all ISRs is fenced", 1), ("another one", 2), ("the last one", 3)):
+        lost(host, gone)
+        line(name).drain(host)
+    joined(host, 3)
+    line("the last one comes back").drain(host)
+    host = filled(range(1, 4), partitions, 3)
+    lost(host, 1, 2, 3)
+    line("all brokers are lost at once").drain(host)
+
+    host = filled(range(1, 151), TROUBLED, 2)
+    image, kind = host.controller.image, message("AlterPartitionReassignmentsRequest")
+    for name in [image.topic_name(row) for row in image.topics()]:
+        first = [image.replicas(row)[0] for row in image.topic_partitions(image.topic(name))]
+        moved = [
+            kind.ReassignablePartition(partition_index=number, replicas=[(broker + 70) % 150 + 1, broker])
+            for number, broker in enumerate(first)
+        ]
+        request = kind(topics=[kind.ReassignableTopic(name=name, partitions=moved)])
+        host.controller._run(alter_partition_reassignments, request)
+        host.turn()
+    taken_over(host, line(f"takeover, 150 brokers and {TROUBLED:,} reassignments"))
+
+    host = filled(range(1, 101), TROUBLED, 2)
+    joined(host, *range(101, 151))
+    host.controller.submit(create_topics, topic("more", 1_000, 1), call(19))
+    host.turn()
+    lost(host, *range(1, 101))
+    line("100 brokers are lost at once").drain(host)
+    taken_over(host, line(f"takeover, {TROUBLED:,} partitions without a leader"))
+    return rows
+
+
+def main(arguments: list[str]) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.controller_turns", description=__doc__.split("\n")[0])
+    parser.add_argument("--partitions", type=int, default=500_000)
+    given = parser.parse_args(arguments)
+    table = Table(title=f"Turns of the controller, {given.partitions:,} partitions")
+    for heading in ("", "turns", "longest, ms", "all, ms"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for row in measure(given.partitions):
+        table.add_row(row.name, f"{len(row.turns):,}", f"{max(row.turns):.2f}", f"{sum(row.turns):.1f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
