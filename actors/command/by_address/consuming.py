@@ -84,9 +84,13 @@ class _Reader:
             existing(kafka.metadata, (topic, number))
         parts: list[Part] = [(topic, number) for number in numbers]
         self._spans = kafka.run(places.spans(parts, kafka.config.isolation))
+        self._epochs: dict[Part, int] = {}
+        """The leader epoch of what was read last, by partition: a log that was cut behind it is told by it (KIP-320)."""
         positions = self._begin(start)
         self._ends = {part: span.latest for part, span in self._spans.items()} if options.exit else {}
-        self._fetcher = Fetcher(kafka.config, positions)
+        self._fetcher = Fetcher(kafka.config, {})
+        for part, offset in positions.items():
+            self._fetcher.seek(*part, offset, self._epochs.get(part, -1))
         self._open = set(parts)
         self._shown: dict[Part, int] = {}
         """The offset behind what was printed, by partition."""
@@ -105,6 +109,7 @@ class _Reader:
                     _note(f"{_named(part)} has offsets {span.earliest} to {span.latest}: it is read from {offset}")
             return found
         committed = places.whole(self._kafka.run(groups.committed(self._group, self._spans)))
+        self._epochs = {part: one.leader_epoch for part, one in committed.items()}
         return {
             part: committed[part].offset if part in committed else span.earliest for part, span in self._spans.items()
         }
@@ -132,6 +137,7 @@ class _Reader:
 
     def _print(self, part: Part, found: Fetched) -> None:
         end = self._ends.get(part)
+        self._epochs[part] = found.leader_epoch
         for record in records(found, self._kafka.config.check_crcs):
             if end is not None and record.offset >= end:
                 break
@@ -174,6 +180,7 @@ class _Reader:
         _note(f"{_named(part)}: offsets {first} to {end - 1} were lost with their leader")
         if part in self._shown:
             self._shown[part] = min(self._shown[part], first)
+            self._epochs.pop(part, None)
 
     def commit(self) -> None:
         """Commit what was printed, if there is a group. Raises ClientError."""
@@ -181,7 +188,8 @@ class _Reader:
         new = {part: offset for part, offset in self._shown.items() if self._committed.get(part) != offset}
         if self._group is None or not new:
             return
-        for error in self._kafka.run(groups.commit(self._group, new)).values():
+        offsets = {part: groups.Committed(offset, self._epochs.get(part, -1), "") for part, offset in new.items()}
+        for error in self._kafka.run(groups.commit(self._group, offsets)).values():
             if error is not None:
                 raise error
         self._committed |= new

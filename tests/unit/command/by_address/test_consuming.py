@@ -10,6 +10,7 @@ import pytest
 from actors.client.errors import ClientError
 from actors.client.operations.fetching import Diverged, Fetched, OutOfRange
 from actors.client.operations.group_offsets.places import Span
+from actors.client.operations.groups import Committed
 from actors.command.by_address import consuming
 from actors.command.output.record_format import PrintedRecord
 from fastpath.records.batch import Builder
@@ -55,7 +56,7 @@ def reader(**given: Any) -> Any:
     made.printed = []
     made._write = lambda one: made.printed.append(one.offset)
     made._left, made._group, made._ends, made._fetcher = None, None, {}, Leaves()
-    made._open, made._shown, made._committed = {PART}, {}, {}
+    made._open, made._shown, made._committed, made._epochs = {PART}, {}, {}, {}
     for name, value in given.items():
         setattr(made, f"_{name}", value)
     return made
@@ -64,13 +65,13 @@ def reader(**given: Any) -> Any:
 PART = ("t", 0)
 
 
-def fetched(first: int, count: int, position: int = 0) -> Fetched:
+def fetched(first: int, count: int, position: int = 0, epoch: int = -1) -> Fetched:
     """A batch of records from an offset on, as the answer to a Fetch at a position in it."""
     builder = Builder(base_offset=first, timestamp_ms=5)
     for _ in range(count):
         builder.append(None, b"x", 5)
     data = bytes(builder.build())
-    return Fetched("t", 0, position or first, memoryview(data), first + count, 0, 0, 0, ())
+    return Fetched("t", 0, position or first, memoryview(data), first + count, 0, 0, 0, (), epoch)
 
 
 def test_records_behind_the_end_are_not_printed_and_the_partition_is_left() -> None:
@@ -96,6 +97,7 @@ def test_what_was_not_printed_is_not_committed() -> None:
 
 def test_only_what_has_moved_is_committed_and_an_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     committed: list[dict[Any, int]] = []
+    epochs: list[int] = []
     told: list[ClientError | None] = [None, None, ClientError("group g: no", 30)]
 
     def run(steps: Any) -> Any:
@@ -104,8 +106,9 @@ def test_only_what_has_moved_is_committed_and_an_error_is_raised(monkeypatch: py
     one = reader(group="g", shown={PART: 5})
     one._kafka.run = run
 
-    def commit(group: str, new: dict[Any, int]) -> Any:
-        committed.append(dict(new))
+    def commit(group: str, new: dict[Any, Committed]) -> Any:
+        committed.append({part: one.offset for part, one in new.items()})
+        epochs.append(*(one.leader_epoch for one in new.values()))
         return iter(())
 
     monkeypatch.setattr(consuming.groups, "commit", commit)
@@ -116,6 +119,15 @@ def test_only_what_has_moved_is_committed_and_an_error_is_raised(monkeypatch: py
     with pytest.raises(ClientError, match="group g: no"):
         one.commit()
     assert committed == [{PART: 5}, {PART: 6}, {PART: 7}] and one._committed == {PART: 6}
+    assert epochs == [-1, -1, -1]
+    told.append(None)
+    one._print(PART, fetched(7, 3, epoch=4))
+    one.commit()
+    assert (committed[-1], epochs[-1]) == ({PART: 10}, 4), "the leader epoch of what is in front of it"
+    told.append(None)
+    one._lost(PART, 8, 10)
+    one.commit()
+    assert (committed[-1], epochs[-1]) == ({PART: 8}, -1)
 
 
 def test_what_was_lost_is_told_and_reading_goes_on_behind_it(
