@@ -53,25 +53,27 @@ def update_features(state: State, request: "UpdateFeaturesRequest", now: Now, ra
     reply = kind()
     ops: list[Any] = []
     times = Counter(update.feature for update in request.feature_updates)
-    first: ChangeRefused | None = None
+    first: tuple[ErrorCode, str] | None = None
     for update in request.feature_updates:
-        code, text = ErrorCode.NONE, None
+        code: ErrorCode = ErrorCode.NONE
+        text: str | None = None
         try:
             if times[update.feature] > 1:
                 raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"The feature {update.feature} is named more than once.")
             ops += _step(state, update)
         except ChangeRefused as refused:
-            first = first or refused
             code, text = refused.code, refused.text
+            first = first or (code, text)
         reply.results.append(
             kind.UpdatableFeatureResult(feature=update.feature, error_code=int(code), error_message=text)
         )
     if first is not None:
         # Every result names the first failure as the reason; nothing is changed.
+        code, text = first
         for result in reply.results:
             if result.error_code == 0:
-                result.error_code, result.error_message = int(first.code), f"Not tried: {first.text}"
-        reply.error_code, reply.error_message = int(first.code), first.text
+                result.error_code, result.error_message = int(code), f"Not tried: {text}"
+        reply.error_code, reply.error_message = int(code), text
         return Result((), reply)
     return Result(() if request.validate_only else ops, reply)
 

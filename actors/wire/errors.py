@@ -1,13 +1,13 @@
-"""The error codes of the Kafka protocol, and the one exception of this package.
+"""The error codes of the Kafka protocol, and the exceptions of this package.
 
 This file alone decides what a code is called, whether a client may try again, and what we say about it in words.
 """
 
 import enum
 
-from fastpath.messages.plan import WireError
+from fastpath.messages.plan import TooManyEntries, WireError
 
-__all__ = ["ErrorCode", "WireError", "text"]
+__all__ = ["ErrorCode", "TooManyEntries", "WireError", "text"]
 
 
 class ErrorCode(enum.IntEnum):

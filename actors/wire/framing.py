@@ -15,13 +15,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from actors.wire import limits
-from actors.wire.errors import WireError
+from actors.wire.errors import TooManyEntries, WireError
 from actors.wire.messages import (
     API_VERSIONS,
     Buffer,
     Message,
     Rpc,
     decode,
+    decode_counted,
     decode_exact,
     encode_parts,
     head,
@@ -134,6 +135,25 @@ def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any
     if whole:
         return decode_exact(kind, version, frame, position, entries_max)
     return decode(kind, version, frame, position, entries_max)[0]
+
+
+def decode_counted_request(name: str, version: int, frame: Buffer, position: int) -> tuple[Any, int]:
+    """The request at `position`, and how many entries it has. Raises WireError, as `decode_request`."""
+    kind, whole, entries_max = _request(name)
+    return decode_counted(kind, version, frame, position, entries_max, whole)
+
+
+def is_longer(name: str, version: int, frame: Buffer, position: int, entries: int) -> bool:
+    """Whether the request at `position` has more than so many entries, or more than it may have. No more than these are
+    read; a request that cannot be read has no more."""
+    kind, whole, entries_max = _request(name)
+    try:
+        decode_counted(kind, version, frame, position, min(entries, entries_max), whole)
+    except TooManyEntries:
+        return True
+    except WireError:
+        return False
+    return False
 
 
 @cache

@@ -259,11 +259,21 @@ def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0,
     """The message that fills `data` from `pos` to its end. Raises WireError when bytes are left over."""
     if isinstance(cls, str):
         cls = message(cls)
-    decoded, end = decoder.decode(cls.__plans__.get(version) or plan(cls, version), data, pos, entries_max)
-    left = memoryview(data).nbytes - end
+    return decode_counted(cls, version, data, pos, entries_max, True)[0]
+
+
+def decode_counted(
+    cls: type[Any], version: int, data: Buffer, pos: int, entries_max: int, whole: bool
+) -> tuple[Any, int]:
+    """The message at `pos`, and how many entries it has: elements of arrays and tagged fields. `whole`: it fills `data`.
+    Raises WireError."""
+    decoded, end, entries = decoder.decode_counted(
+        cls.__plans__.get(version) or plan(cls, version), data, pos, entries_max
+    )
+    left = memoryview(data).nbytes - end if whole else 0
     if left:
         raise WireError(type(decoded).__qualname__, f"{left} bytes left over", end)
-    return decoded
+    return decoded, entries
 
 
 def changed(request: M, **fields: Any) -> M:

@@ -16,7 +16,7 @@ from fastpath.messages.capi cimport *
 from fastpath.messages.plan cimport *
 from fastpath.messages.layout cimport Layout, LayoutData, at_defaults, fresh, slot_of
 
-from fastpath.messages.plan import WireError
+from fastpath.messages.plan import TooManyEntries, WireError
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
@@ -412,6 +412,21 @@ cdef PyObject* read_struct(Reader* r, PlanData* plan) noexcept:
 def decode(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=ENTRIES_UNLIMITED):
     """(message, position after it). `data`: any contiguous buffer, read from byte `pos`. `entries_max`: the number of
     array elements and tagged fields that it may have, counted together; -1: any number. Raises WireError."""
+    cdef Py_ssize_t end, entries
+    message = read_message(plan, data, pos, entries_max, &end, &entries)
+    return message, end
+
+
+def decode_counted(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=ENTRIES_UNLIMITED):
+    """(message, position after it, its number of entries), as `decode`. Raises WireError."""
+    cdef Py_ssize_t end, entries
+    message = read_message(plan, data, pos, entries_max, &end, &entries)
+    return message, end, entries
+
+
+cdef object read_message(
+    Plan plan, object data, Py_ssize_t pos, Py_ssize_t entries_max, Py_ssize_t* end, Py_ssize_t* entries
+):
     cdef Py_buffer buffer
     cdef Reader r
     cdef PyObject* message
@@ -424,7 +439,8 @@ def decode(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=EN
         r.end = buffer.len
         r.source = <PyObject*>data
         r.view = NULL
-        r.entries_left = PY_SSIZE_T_MAX if entries_max < 0 else entries_max
+        entries[0] = PY_SSIZE_T_MAX if entries_max < 0 else entries_max
+        r.entries_left = entries[0]
         r.trail.reason = NULL
         r.trail.depth = 0
         r.trail.item = -1
@@ -434,7 +450,9 @@ def decode(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=EN
             refuse(&r.trail, plan.layout, entries_max)
         decoded = <object>message
         Py_DECREF(message)
-        return decoded, r.pos
+        end[0] = r.pos
+        entries[0] -= r.entries_left
+        return decoded
     finally:
         PyBuffer_Release(&buffer)
 
@@ -446,6 +464,6 @@ cdef int refuse(Trail* trail, Layout layout, Py_ssize_t entries_max) except -1:
     except WireError as error:
         if trail.reason != TOO_MANY:
             raise
-        raise WireError(
+        raise TooManyEntries(
             error.path, f"more than {entries_max} entries (array elements and tagged fields)", error.position
         ) from None

@@ -6,6 +6,8 @@ class WireError(ValueError):
     position: int
     def __init__(self, path: str, reason: str, position: int) -> None: ...
 
+class TooManyEntries(WireError): ...
+
 PLAIN: dict[str, int]
 COMPACT: dict[str, int]
 LEAST: tuple[int, ...]

@@ -42,7 +42,11 @@ class WireError(ValueError):
         self.position = position
 
     def __reduce__(self):
-        return WireError, (self.path, self.reason, self.position)
+        return type(self), (self.path, self.reason, self.position)
+
+
+class TooManyEntries(WireError):
+    """A message with more entries than its reader allows."""
 
 
 cdef class Plan:

@@ -312,6 +312,7 @@ class Replicas:
             session.epoch = FINAL_EPOCH
             for entry in session.entries.values():
                 self.detach(entry)
+            session.end()
 
     # ---- inside
 

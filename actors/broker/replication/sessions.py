@@ -182,6 +182,10 @@ class Session:
         self.clean(gone)
         return gone
 
+    def end(self) -> None:
+        """Let the entries go: they and the session name each other, so else they stay until cycles are looked for."""
+        self.entries, self.dirty = {}, {}
+
     def clean(self, entries: Iterable[SessionPartition]) -> None:
         """Take entries off the dirty ones: they need not be looked at until they change."""
         for entry in entries:

@@ -5,6 +5,7 @@ log line; ApiVersions alone answers a version that is too new, in the layout of 
 """
 
 import traceback
+from functools import partial
 from typing import Any
 
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
@@ -16,6 +17,7 @@ from actors.node.api.throttling import charge, charge_forwarded, mute
 from actors.node.net.channels import Channels
 from actors.node.net.connections import DATA_KINDS, GONE, LET_GO_FROM, Connection, Slot
 from actors.node.net.farewell import LEAVE_GROUP, PRODUCE
+from actors.node.net.long_requests import COUNTED_FROM
 from actors.node.net.request_channel import LOGIN, RequestChannel
 from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
@@ -131,6 +133,11 @@ class Dispatch:
                 )
                 return
             version = 0
+        counted = len(frame) >= COUNTED_FROM and version == header.api_version
+        if counted and not requests.may_read(
+            slot, frame, partial(framing.is_longer, api.name, version, frame, position)
+        ):
+            return
         call = Call(
             connection.id,
             connection.kind,
@@ -145,7 +152,10 @@ class Dispatch:
             refusals=Refusals() if self._judges else None,
         )
         try:
-            if version == header.api_version:
+            if counted:
+                request, entries = framing.decode_counted_request(api.name, version, frame, position)
+                requests.connections.long_requests.read(slot, entries)
+            elif version == header.api_version:
                 request = framing.decode_request(api.name, version, frame, position)
             else:
                 request = None
@@ -212,6 +222,10 @@ class RequestRun:
             self._call, self._request = self._call._replace(frame=GONE), None
             self._dispatch.requests.connections.let_go(self._slot, frame)
 
+    def _not_read(self) -> None:
+        """What was read of the request is dropped, or is counted with what waits."""
+        self._dispatch.requests.connections.long_requests.over(self._slot)
+
     def _outlives(self) -> bool:
         """Whether the request is looked at again when its connection is closed."""
         return self._api.key == LEAVE_GROUP or (self._api.key == PRODUCE and self._request.acks == 0)
@@ -258,6 +272,7 @@ class RequestRun:
                     return
             elif self._slot.bytes_held >= LET_GO_FROM:
                 self._let_go()
+            self._not_read()
             self._slot.waits(lambda expired: self._again(answer.again, expired))
             self._slot.forget = self._dispatch.runtime.waiting.park(
                 answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets, answer.idle
@@ -283,6 +298,7 @@ class RequestRun:
             self._request = (
                 None  # what is read of it would be kept beside its frame for as long as the controller takes
             )
+            self._not_read()
             self._dispatch.forwarder.forward(self._slot, self._call, self._forwarded)
         elif kind is Later:
             assert isinstance(answer, Later)

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 from actors.authentication.exchange import Exchange
 from actors.authorization.addresses import canonical
+from actors.node.net.long_requests import LongRequests
 from actors.node.runtime.calls import Api, Listener, Subject
 from actors.ports import Buffer
 from fastpath.meters.request_times import Door, RequestTimes, Timing, note_all
@@ -93,6 +94,7 @@ class Slot(Timing):
         "frame",
         "kept",
         "parked",
+        "read_bytes",
         "sliced",
         "writer",
     )
@@ -102,6 +104,8 @@ class Slot(Timing):
         self.api = api
         """The row of the request; None: its listener does not serve it."""
         self.bytes_held = bytes_held
+        self.read_bytes = 0
+        """What the request takes since it was read; 0: it is short, or nothing of it is kept."""
         self.answer_bytes = 0
         self.behind_bytes = 0
         """The size of the answer, if it is known and waits for an earlier one."""
@@ -287,6 +291,8 @@ class Connections:
         """The bytes of `apart` over all connections."""
         self.queued_apart = 0
         """The requests of `apart` in the data lane's queue, over all connections."""
+        self.long_requests = LongRequests()
+        """Those that are read and not answered."""
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
         self.known: list[int] = []
@@ -493,6 +499,8 @@ class Connections:
         """Stop counting a request's bytes. A second call does nothing."""
         self.bytes_held -= slot.bytes_held
         slot.bytes_held = 0
+        if slot.read_bytes:
+            self.long_requests.over(slot)
 
     def may_start(self, slot: Slot) -> bool:
         """Whether a request may be started, by what the answers of its connection, and of all, hold that cannot leave."""
@@ -592,6 +600,7 @@ class Connections:
         self._unread -= connection.unread
         self._behind(-connection.behind)
         self.held_back.pop(id, None)
+        self.long_requests.forget(connection)
         connection.waiting.clear()
         for slot in connection.slots:
             slot.give_up()

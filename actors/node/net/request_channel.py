@@ -25,6 +25,7 @@ from actors.node.net.connections import (
     Slot,
 )
 from actors.node.net.farewell import Farewell
+from actors.node.net.long_requests import BYTES_MAX
 from actors.node.net.mailbox import Mailbox
 from actors.node.runtime.calls import Lane, Listener, Served
 from actors.node.runtime.meters import Idle
@@ -76,6 +77,11 @@ class RequestChannel:
         self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX, runtime.stopwatch)
         held = self.connections
         runtime.ledger.owner("Requests", lambda: held.bytes_held, "queued.max.request.bytes")
+        runtime.ledger.owner(
+            "LongRequests",
+            lambda: held.long_requests.bytes,
+            f"{BYTES_MAX >> 20} MiB and one request, of each of two kinds",
+        )
         runtime.ledger.owner("RequestsOfWaitingClients", lambda: held.bytes_apart, "queued.max.request.bytes")
         runtime.ledger.owner("AnswersBehindEarlierOnes", lambda: held.behind_bytes, f"{ALL_BEHIND_BYTES_MAX >> 20} MiB")
         runtime.ledger.owner("AnswersWithUnreadRecords", lambda: held.unread_bytes, f"{UNREAD_BYTES_MAX >> 20} MiB")
@@ -303,7 +309,9 @@ class RequestChannel:
             self._let_in()
 
     def end_turn(self) -> None:
-        """Forget connections whose last requests were handled."""
+        """Forget connections whose last requests were handled, and let long requests be read that there is room for."""
+        for conn in self.connections.long_requests.next():
+            self.mailbox.go_on(conn)
         if self.farewell.staying:
             for conn in self.farewell.over():
                 self._forget(conn)
@@ -349,6 +357,15 @@ class RequestChannel:
         if not connection.closed:
             lane, plane = _place(slot)
             self.mailbox.rest(lane, (connection.id, frame, slot), plane=plane)
+
+    def may_read(self, slot: Slot, frame: memoryview, is_longer: Callable[[int], bool]) -> bool:
+        """Whether a request may be read; if not, it waits with those behind it, since others that are read take the
+        memory. `is_longer(entries)`: whether it has more entries than that."""
+        connection = slot.connection
+        if connection.kind is CONTROL_PLANE or self.connections.long_requests.may_be_read(connection, is_longer):
+            return True
+        self._set_aside(frame, slot)
+        return False
 
     def close(self, connection: Connection, why: str) -> None:
         """Close one inbound connection and say why."""

@@ -10,6 +10,7 @@ This file alone decides when a sync counts. Rules:
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from actors.node.quorum.log import Segment
 from actors.node.quorum.store import Store
@@ -61,16 +62,16 @@ class Syncs:
         replacements = self._store.replacements(ready.hard_state, self._raft.epochs)
         self._newest.update((one[1], one) for one in replacements)
         dirty = self._store.log.take_dirty()
+        self._submit(sync, dirty, replacements)
+
+    def _submit(self, sync: _Sync, dirty: Sequence[Segment], replacements: Sequence[tuple[Disk, str, bytes]]) -> None:
+        # When it is tried again, a later one may have written newer content.
+        current = [one for one in replacements if self._newest[one[1]] is one]
         files = [segment.file for segment in dirty]
+        done = partial(self._done, sync, dirty, partial(self._submit, sync, dirty, replacements))
+        self._runtime.sync(files, current, done, SyncClass.QUORUM)
 
-        def submit() -> None:
-            # When it is tried again, a later one may have written newer content.
-            current = [one for one in replacements if self._newest[one[1]] is one]
-            self._runtime.sync(files, current, lambda result: self._done(sync, dirty, result, submit), SyncClass.QUORUM)
-
-        submit()
-
-    def _done(self, sync: _Sync, dirty: Sequence[Segment], result: Exception | None, again: Callable[[], None]) -> None:
+    def _done(self, sync: _Sync, dirty: Sequence[Segment], again: Callable[[], None], result: Exception | None) -> None:
         runtime = self._runtime
         if isinstance(result, DiskFull) and self._waits_for_room:
             runtime.log.error(f"metadata is not made durable until there is room: {result}")

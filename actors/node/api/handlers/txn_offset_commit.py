@@ -17,6 +17,7 @@ OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, UNKNOWN_TOPIC_OR_PARTITIO
 TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
@@ -59,13 +60,21 @@ def txn_offset_commit(context: BrokerContext, request: "TxnOffsetCommitRequest",
     question = BatchToVerify(QUESTION, partition, request.producer_id, request.producer_epoch)
     check = context.verification.begin(request.transactional_id, _client(call), [question])
 
-    def verified(expired: bool) -> Answer:
-        if check is not None and check.left:
-            return Parked([check.key], FAR_MS, verified)
-        terms = _terms(context, request, call, question, check)
-        return go_on(committed(context, request, call, terms, _SHAPE))
+    return _verified(context, request, call, question, check)
 
-    return verified(False)
+
+def _verified(
+    context: BrokerContext,
+    request: "TxnOffsetCommitRequest",
+    call: Call,
+    question: BatchToVerify,
+    check: Verification | None,
+    expired: bool = False,
+) -> Answer:
+    if check is not None and check.left:
+        return Parked([check.key], FAR_MS, partial(_verified, context, request, call, question, check))
+    terms = _terms(context, request, call, question, check)
+    return go_on(committed(context, request, call, terms, _SHAPE))
 
 
 def _client(call: Call) -> ClientAbilities:

@@ -16,6 +16,7 @@ what it does besides in `loaded` and `carry_out`.
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from actors.broker.coordinators.coordination import Write, size_of
@@ -191,12 +192,14 @@ class CoordinatorHost(Generic[M]):
         start(then)
         self.drain()
 
-        def again(expired: bool) -> Answer:
-            if box:
-                return Done(reply(box[0]))
-            return Parked([key], NEVER_MS, again)
+        return self._written(key, box, reply, False)
 
-        return again(False)
+    def _written(
+        self, key: tuple[str, str, int], box: list[ErrorCode], reply: Callable[[ErrorCode], Any], expired: bool
+    ) -> Answer:
+        if box:
+            return Done(reply(box[0]))
+        return Parked([key], NEVER_MS, partial(self._written, key, box, reply))
 
     def _hung_up(self, connection: int) -> None:
         for ticket in sorted(self._asked.pop(connection, ())):
@@ -204,16 +207,14 @@ class CoordinatorHost(Generic[M]):
             self._verdicts.pop(ticket, None)
             self._runtime.waiting.signal((self.topic, ticket))
 
-    def _answer(self, connection: int, ticket: int, reply: Callable[[Any], Any]) -> Answer:
-        def again(expired: bool) -> Answer:
-            verdict = self._verdicts.pop(ticket, None)
-            if verdict is None:
-                return Parked([(self.topic, ticket)], NEVER_MS, again)
-            self._waiting.discard(ticket)
-            self._asked[connection].discard(ticket)
-            return Done(reply(verdict))
-
-        return again(False)
+    def _answer(self, connection: int, ticket: int, reply: Callable[[Any], Any], expired: bool = False) -> Answer:
+        verdict = self._verdicts.pop(ticket, None)
+        if verdict is None:
+            again = partial(self._answer, connection, ticket, reply)
+            return Parked([(self.topic, ticket)], NEVER_MS, again)
+        self._waiting.discard(ticket)
+        self._asked[connection].discard(ticket)
+        return Done(reply(verdict))
 
     # ---- what the machine has decided
 

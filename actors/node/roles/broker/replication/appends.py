@@ -6,6 +6,7 @@ clients.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.log.log import Appended
@@ -130,22 +131,30 @@ class Appends:
         deadline_ms: int,
         then: Callable[[ErrorCode], None],
     ) -> None:
-        waiting = self._runtime.waiting
-
-        def again(expired: bool) -> None:
-            verdict = partition.verdict(required_offset, leader_epoch)
-            if verdict is None and expired:
-                verdict = ErrorCode.REQUEST_TIMED_OUT
-            if verdict is None:
-                waiting.park([partition.committed], deadline_ms, again)
-            else:
-                then(verdict)
-
-        if waiting.waits(partition.committed):
-            # Older appends are told first, also where an ISR that shrank in this turn has committed all of them at once.
-            waiting.park([partition.committed], deadline_ms, again)
+        # Older appends are told first, also where an ISR that shrank in this turn has committed all of them at once.
+        if self._runtime.waiting.waits(partition.committed):
+            again = partial(self._look, partition, required_offset, leader_epoch, deadline_ms, then)
+            self._runtime.waiting.park([partition.committed], deadline_ms, again)
         else:
-            again(False)
+            self._look(partition, required_offset, leader_epoch, deadline_ms, then, False)
+
+    def _look(
+        self,
+        partition: Partition,
+        required_offset: int,
+        leader_epoch: int,
+        deadline_ms: int,
+        then: Callable[[ErrorCode], None],
+        expired: bool,
+    ) -> None:
+        verdict = partition.verdict(required_offset, leader_epoch)
+        if verdict is None and expired:
+            verdict = ErrorCode.REQUEST_TIMED_OUT
+        if verdict is None:
+            again = partial(self._look, partition, required_offset, leader_epoch, deadline_ms, then)
+            self._runtime.waiting.park([partition.committed], deadline_ms, again)
+        else:
+            then(verdict)
 
     def _no_room(self, partition: Partition) -> None:
         """Ask for another leader of a led partition that cannot grow here: the next heartbeat, sent at once, asks for

@@ -192,6 +192,9 @@ class DelayedFetch:
 
     def leaves(self) -> None:
         """Note that all is told, and the answer leaves."""
+        if not self.session.id:
+            self.session.end()  # no later request finds it
+            return
         for entry in self._sent:
             self.session.dirty[entry] = None
 

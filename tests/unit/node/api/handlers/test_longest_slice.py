@@ -5,7 +5,7 @@ version. They are sent by a peer without rights, and on nodes without an authori
 a turn runs: the machine's speed has no part in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -52,6 +52,12 @@ class Nodes:
 
     def longest(self, listener: Listener, name: str, version: int, body: Any) -> int:
         """The most lines that a turn ran for a request."""
+        return self.handle(listener, name, version, body, lines_of)
+
+    def handle(
+        self, listener: Listener, name: str, version: int, body: Any, counted: Callable[[Callable[[], object]], int]
+    ) -> int:
+        """Handle a request, turn by turn. The most that a turn was, as `counted` runs it."""
         process = self.broker if listener in ON_BROKERS else self.controller
         node: Any = process.node
         self._conns += 1
@@ -62,7 +68,7 @@ class Nodes:
         node.received(conn, memoryview(bytearray(frame)))
         most = 0
         while True:
-            most = max(most, lines_of(lambda: node.turn(process.now(), LONG_NS)))
+            most = max(most, counted(lambda: node.turn(process.now(), LONG_NS)))
             if not node.requests.mailbox.ready():
                 break
         node.closed(conn, False)

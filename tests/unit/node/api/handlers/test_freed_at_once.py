@@ -1,0 +1,66 @@
+"""What a request was read into is freed when it is answered, and not when Python looks for cycles: half a million entries
+would stay until then, and idle nodes do not look.
+
+The requests are the heaviest of every API (`tests/heaviest.py`), as in `test_longest_slice.py`.
+"""
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from actors.node.runtime.calls import Listener
+from actors.wire.messages import message
+from tests.heaviest import heavy, lists
+from tests.unit.node.api.handlers.test_longest_slice import Nodes, rows
+
+pytestmark = pytest.mark.long
+
+MANY = 350
+"""Entries of a list: more than a slice."""
+OBJECTS_MAX = 100
+"""A few of a request may wait for that. Any list of it has more elements."""
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Nodes:
+    return Nodes(False)
+
+
+@pytest.mark.parametrize(("listener", "name", "versions"), rows(), ids=lambda one: getattr(one, "value", str(one)))
+def test_nothing_of_a_request_is_in_a_cycle(nodes: Nodes, listener: Listener, name: str, versions: range) -> None:
+    for version in sorted({versions[0], versions[-1]}):
+        nodes.handle(listener, name, version, heavy(name, version, (), 1), _uncounted)  # what is made once is there
+        gc.collect()
+        gc.freeze()  # so that only what comes now is looked at
+        for path in lists(message(f"{name}Request"), version)[1:]:
+            gc.disable()
+            try:
+                nodes.handle(listener, name, version, heavy(name, version, path, MANY), _uncounted)
+                left = _left()
+            finally:
+                gc.enable()
+                gc.unfreeze()
+            assert len(left) <= OBJECTS_MAX, f"{name} {version}, {path}: {_named(left)}"
+
+
+def _uncounted(turn: Callable[[], object]) -> int:
+    turn()
+    return 0
+
+
+def _left() -> list[Any]:
+    """What is only held by itself."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        return list(gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
+def _named(left: list[Any]) -> dict[str, int]:
+    names = [type(one).__name__ for one in left]
+    return {name: names.count(name) for name in sorted(set(names))}
