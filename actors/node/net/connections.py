@@ -292,7 +292,7 @@ class Connections:
         self.queued_apart = 0
         """The requests of `apart` in the data lane's queue, over all connections."""
         self.long_requests = LongRequests()
-        """Those that are read and not answered."""
+        """The long requests that are read and not answered."""
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
         self.known: list[int] = []

@@ -9,7 +9,7 @@ alone decides which of them are read. Rules:
 2. Those of up to `LONG_ENTRIES` and those of more have a bound each, so that the longest, which take seconds, do not keep
    the others waiting. While a bound is reached, such a request waits in its frame, and what is behind it on its connection
    with it. The last one that is read may go above the bound, whatever its size: so each is read in the end.
-3. Hosts take turns, and within a host its connections. Who comes meanwhile stands behind those that wait.
+3. Hosts take turns, and within a host its connections. A request that comes meanwhile stands behind those that wait.
 4. A follower's connection never waits: what others wait for may be waiting for its Fetch.
 """
 
@@ -30,19 +30,19 @@ COUNTED_FROM = 1024
 
 
 class Asking(Protocol):
-    """A connection."""
+    """A connection whose next request may be long."""
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The host's number of the connection."""
 
     @property
     def peer_host(self) -> str:
-        """The host that it comes from."""
+        """The host that the connection comes from."""
 
     @property
     def replica(self) -> bool:
-        """Whether a follower fetches on it."""
+        """Whether a follower fetches on the connection."""
 
 
 class Read(Protocol):
