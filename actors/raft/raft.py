@@ -1,5 +1,4 @@
-"""The machine of the quorum takes inputs and returns one `Ready`: dispatch and timers, nothing else. Dispatch and
-timers, nothing else.
+"""The machine of the quorum takes inputs and returns one `Ready`: dispatch and timers, nothing else.
 
 This file alone decides which rule gets which input. The loop of a node (KIP-595; order of effects: `ready`):
 
