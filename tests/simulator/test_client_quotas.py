@@ -13,7 +13,7 @@ from fastpath.records import batch as batches
 from tests.numbers import numbers
 from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
-from tests.unit.node.net.test_lanes import Lab, versions
+from tests.unit.node.net.test_request_channel import Lab, versions
 
 RATE = 10_000
 LATER_MS = 1500

@@ -8,7 +8,7 @@ from actors.node.runtime.answers import Answer, Done, Parked
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.messages import message
 from tests.served import SERVED, TABLE
-from tests.unit.node.net.test_lanes import PLAIN, Lab
+from tests.unit.node.net.test_request_channel import PLAIN, Lab
 
 PRODUCE, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, HEARTBEAT, METADATA = 0, 2, 8, 9, 12, 3
 REQUESTS = {

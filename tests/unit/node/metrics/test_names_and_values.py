@@ -13,7 +13,7 @@ from actors.node.metrics import families
 from actors.node.metrics.family import COUNTER, SUMMARY
 from actors.wire.messages import message
 from tests.numbers import numbers
-from tests.unit.node.net.test_lanes import CONTROL, PLAIN, Lab, topics, versions
+from tests.unit.node.net.test_request_channel import CONTROL, PLAIN, Lab, topics, versions
 
 ALL = [*families(), *OF_SOCKETS, *EVERY]
 

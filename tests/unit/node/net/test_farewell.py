@@ -17,7 +17,7 @@ from actors.wire.messages import message
 from fastpath.records import compression
 from fastpath.records.batch import Builder
 from tests.simulator.cluster import Client
-from tests.unit.node.net.test_lanes import LONG_NS, PLAIN, Lab, topics
+from tests.unit.node.net.test_request_channel import LONG_NS, PLAIN, Lab, topics
 
 PRODUCE = message("ProduceRequest")
 LARGE = bytes(2 * BATCH_COST_MAX)

@@ -15,7 +15,7 @@ from actors.wire.messages import message
 from fastpath.bytes.frame_pool import Pool
 from tests.numbers import numbers
 from tests.simulator.cluster import Client
-from tests.unit.node.net.test_lanes import PLAIN, Lab
+from tests.unit.node.net.test_request_channel import PLAIN, Lab
 
 FOREVER_MS = (1 << 31) - 1
 WAIT_MS = 1500

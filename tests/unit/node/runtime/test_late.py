@@ -10,7 +10,7 @@ from actors.wire import framing
 from actors.wire.messages import message
 from fastpath.records import batch
 from tests.simulator.cluster import Client
-from tests.unit.node.net.test_lanes import PLAIN, Lab, versions
+from tests.unit.node.net.test_request_channel import PLAIN, Lab, versions
 
 FETCHES, CONNECTIONS = 1600, 100
 BUDGET_NS = 4_000_000

@@ -9,7 +9,7 @@ from actors.node.runtime.answers import Answer, Done, Sliced, mapped
 from actors.node.runtime.calls import Call, Listener
 from actors.wire.messages import message
 from tests.served import SERVED
-from tests.unit.node.net.test_lanes import PLAIN, Lab, topics, versions
+from tests.unit.node.net.test_request_channel import PLAIN, Lab, topics, versions
 
 METADATA = (Listener.CLIENT, 3)
 SLICES = 5

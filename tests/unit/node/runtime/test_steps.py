@@ -12,7 +12,7 @@ from actors.node.runtime.steps import AT_ONCE_MAX, COUNTED, LONG_NS, TOLD_NS, Co
 from actors.wire.messages import message
 from tests.numbers import numbers
 from tests.simulator.cluster import Client
-from tests.unit.node.net.test_lanes import Lab
+from tests.unit.node.net.test_request_channel import Lab
 
 
 @pytest.fixture(autouse=True)

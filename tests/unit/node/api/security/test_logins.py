@@ -12,7 +12,7 @@ from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.wire import framing
 from actors.wire.messages import message
-from tests.unit.node.net.test_lanes import CONTROL, PLAIN, Lab, versions
+from tests.unit.node.net.test_request_channel import CONTROL, PLAIN, Lab, versions
 
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SETTINGS = {

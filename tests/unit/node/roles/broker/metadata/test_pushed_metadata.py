@@ -14,7 +14,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.cluster import is_pushed
-from tests.unit.node.net.test_lanes import CONTROL, SETTINGS, Lab, topics, versions
+from tests.unit.node.net.test_request_channel import CONTROL, SETTINGS, Lab, topics, versions
 from tests.unit.wire.generator import random_message
 
 A, B = b"A" * 16, b"B" * 16

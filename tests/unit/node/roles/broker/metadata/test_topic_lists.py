@@ -12,7 +12,7 @@ from actors.ports import Now
 from actors.wire import framing
 from actors.wire.messages import message
 from fastpath.image.topic_answers import TopicAnswers
-from tests.unit.node.net.test_lanes import LONG_NS, PLAIN, Lab
+from tests.unit.node.net.test_request_channel import LONG_NS, PLAIN, Lab
 
 TOPICS, PARTITIONS = 400, 50
 """20,000 partitions."""

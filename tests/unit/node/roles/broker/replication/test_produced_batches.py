@@ -7,7 +7,7 @@ import pytest
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Pending, code, outcome
-from tests.unit.node.roles.broker.replication.test_compressed_batches import LARGE, Held, built, sent
+from tests.unit.node.roles.broker.replication.test_batch_inspections import LARGE, Held, built, sent
 
 ANOTHER_ID = bytes(range(1, 17))
 

@@ -11,7 +11,7 @@ from actors.wire.messages import message
 from fastpath.records import compression
 from fastpath.records.batch import Builder, header, records, verify
 from tests.unit.node.roles.broker.lab import Lab, Pending, code, outcome
-from tests.unit.node.roles.broker.replication.test_compressed_batches import Held, built, lab_with, sent
+from tests.unit.node.roles.broker.replication.test_batch_inspections import Held, built, lab_with, sent
 
 NAMES = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 CODECS = tuple(NAMES.values())

@@ -6,7 +6,7 @@ from actors.node.metrics import broker_parts
 from actors.node.metrics.broker import OfBroker
 from tests.numbers import numbers
 from tests.unit.node.roles.broker.groups.share.cluster import Member, made
-from tests.unit.node.roles.broker.groups.share.test_share_fetching import ACCEPT, Consumers
+from tests.unit.node.roles.broker.groups.share.test_share_partitions import ACCEPT, Consumers
 from tests.unit.node.roles.broker.lab import Lab
 
 STATE = 'kafka_server_group_coordinator_metrics_share_group_count{{state="{}"}}'.format
