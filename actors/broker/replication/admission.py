@@ -34,7 +34,7 @@ from fastpath.records.inspection import AFTER, BEFORE, Rules, record_errors
 from fastpath.records.recompression import Target
 
 APPEND_TIME = "LogAppendTime"
-"""Base offset and length: the bytes that the batch's length does not count."""
+"""The value of message.timestamp.type with which the broker's time is that of each record."""
 SHORTEST = 14
 """The smallest length that a batch of any format has."""
 FORMER_MAGIC = (0, 1)
