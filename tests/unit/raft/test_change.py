@@ -181,7 +181,7 @@ def test_a_leader_that_removes_itself_leads_until_the_others_have_that() -> None
     assert not answers(replica.fetched(2, end)), "one of the two that stay"
     said = replica.fetched(3, end)
     assert [one.error for one in answers(said)] == [Error.NONE]
-    replica.raft.tick(replica.now)
+    replica.run(replica.raft.deadline_ms() - replica.now_ms)
     assert replica.raft.role is Role.RESIGNED
 
 
