@@ -164,13 +164,16 @@ SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
-int fdatasync(int fd) {
-    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-    FILE* to = fopen("order", "a");
-    fprintf(to, "%d\n", fd);
-    fclose(to);
-    return real(fd);
-}
+#define SEEN(name) \
+    int name(int fd) { \
+        int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, #name); \
+        FILE* to = fopen("order", "a"); \
+        fprintf(to, "%d\n", fd); \
+        fclose(to); \
+        return real(fd); \
+    }
+SEEN(fdatasync)
+SEEN(fsync)  /* where there is no fdatasync */
 """
 JOBS = """
 import os, select
