@@ -9,7 +9,7 @@ from actors.node.net import long_requests
 from actors.node.net.long_requests import ENTRY_BYTES, LONG_ENTRIES, LongRequests
 from actors.wire.messages import message
 from tests.heaviest import heavy
-from tests.unit.node.net.test_lanes import PLAIN, Lab
+from tests.unit.node.net.test_request_channel import PLAIN, Lab
 
 SHORT, LONG, LONGEST = 100, 1_000, 8_000
 """Topics of a Fetch; each has a partition, so there are twice as many entries."""
