@@ -134,10 +134,6 @@ class Dispatch:
                 return
             version = 0
         counted = len(frame) >= COUNTED_FROM and version == header.api_version
-        if counted and not requests.may_read(
-            slot, frame, partial(framing.is_longer, api.name, version, frame, position)
-        ):
-            return
         call = Call(
             connection.id,
             connection.kind,
@@ -153,6 +149,9 @@ class Dispatch:
         )
         try:
             if counted:
+                is_longer = partial(framing.is_longer, api.name, version, frame, position)
+                if not requests.may_read(slot, frame, is_longer):
+                    return
                 request, entries = framing.decode_counted_request(api.name, version, frame, position)
                 requests.connections.long_requests.read(slot, entries)
             elif version == header.api_version:

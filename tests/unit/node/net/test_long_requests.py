@@ -164,3 +164,26 @@ def test_a_request_with_too_many_entries_is_refused_also_when_it_had_to_wait(mon
         node.lab.turn(0)
     assert node.held.get(many) is None
     assert node.held.long_requests.bytes == 0
+
+
+def test_one_for_which_no_memory_is_left_while_it_is_looked_at_costs_its_own_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether it has to wait is asked before it is read: as many entries as that takes are built for it."""
+    node = Node(monkeypatch)
+    first = node.ask(LONGEST)
+    node.lab.turn(0)
+    looked_at = node.ask(LONGEST)
+
+    def lacks(*given: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as short:
+        short.setattr("actors.node.api.dispatch.framing.is_longer", lacks)
+        for _ in range(4):
+            node.lab.turn(0)
+    assert node.held.get(looked_at) is None
+    later = node.ask(LONGEST)
+    assert node.until(first, later) == [first, later]
+    assert node.held.long_requests.bytes == 0
+    assert any("no memory is left to read a Fetch" in line for line in node.lab.world.lines)
