@@ -112,7 +112,8 @@ class Guard:
             except TimeoutError:
                 return _error(408, "The secret did not come: try again.")
             return await self._entered(given, JSONResponse({"ok": True}))
-        if path.startswith(API) and not await self._known(headers):
+        may_cookie = not path.startswith(CHANGES) or "origin" in headers
+        if path.startswith(API) and not await self._known(headers, may_cookie):
             return _error(
                 401,
                 "The page wants to know you: open the address that rayft ui printed, or give the token or password.",
@@ -141,9 +142,9 @@ class Guard:
             return _error(405, "Changes are POST to /api/v1/changes/.")
         return _no_change(headers)
 
-    async def _known(self, headers: Headers) -> bool:
-        """Whether a request has the secret."""
-        cookie = cookie_parser(headers.get("cookie", "")).get(self._access.cookie)
+    async def _known(self, headers: Headers, may_cookie: bool) -> bool:
+        """Whether a request has the secret. `may_cookie`: also in the cookie."""
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._access.cookie) if may_cookie else None
         if cookie is not None and _same(cookie, self._session):
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")

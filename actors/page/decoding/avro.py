@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from actors.page.decoding.budget import DEPTH_MAX, Budget, Unreadable, real, whole
+from actors.page.decoding.budget import DEPTH_MAX, NAME_CHARS, Budget, TooMuch, Unreadable, real, whole
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NAMED = ("record", "error", "enum", "fixed")
@@ -62,7 +62,9 @@ def reader(schema: str, others: Iterable[str] = ()) -> Read:
         for one in others:
             schemas.made(json.loads(one), "")
         return schemas.made(json.loads(schema), "")
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except TooMuch as error:
+        raise Unreadable(f"its Avro schema is {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
         raise Unreadable(f"its Avro schema cannot be read: {error}") from None
 
 
@@ -124,7 +126,7 @@ class _Schemas:
             return made
         fields: list[tuple[str, Read]] = []
         self._named[full] = made = _record(fields)  # before its fields, which may name it
-        fields.extend((str(one["name"]), self.made(one["type"], space)) for one in schema["fields"])
+        fields.extend(_named(str(one["name"]), self.made(one["type"], space)) for one in schema["fields"])
         return made
 
 
@@ -193,9 +195,22 @@ def _enum(symbols: list[str]) -> Read:
         at = source.long()
         if not 0 <= at < len(symbols):
             raise Unreadable(f"it has no symbol {at} of an enum")
+        source.budget.name(symbols[at])
         return symbols[at]
 
     return told
+
+
+def _named(name: str, read: Read) -> tuple[str, Read]:
+    """(the name of a field, what reads it), for which a long name is paid."""
+    if len(name) < NAME_CHARS:
+        return name, read
+
+    def told(source: Bytes) -> Any:
+        source.budget.name(name)
+        return read(source)
+
+    return name, told
 
 
 def _record(fields: list[tuple[str, Read]]) -> Read:
@@ -302,7 +317,7 @@ def _logical(schema: dict[str, Any], read: Read) -> Read:
         found = raw(source)
         try:
             return means(found, schema)
-        except (ValueError, OverflowError):
+        except (ValueError, TypeError, OverflowError):
             return _told(found)
 
     return told

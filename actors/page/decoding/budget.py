@@ -5,6 +5,8 @@ import math
 EXACT = 1 << 53
 """Whole numbers beyond this are told as texts: a browser would round them."""
 DEPTH_MAX = 64
+NAME_CHARS = 256
+"""How many characters of a name in a schema count as a part: a value of few bytes may have it as often as it likes."""
 
 
 class Unreadable(ValueError):
@@ -28,6 +30,12 @@ class Budget:
         self._left -= count
         if self._left < 0:
             raise TooMuch(f"larger than {self._parts:,} parts")
+
+    def name(self, name: str) -> None:
+        """Take what a name of the schema costs beside the part that it names: nothing, unless it is long. Raises
+        Unreadable."""
+        if len(name) >= NAME_CHARS:
+            self.spend(len(name) // NAME_CHARS)
 
     def __enter__(self) -> None:
         self._depth += 1

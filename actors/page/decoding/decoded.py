@@ -4,9 +4,9 @@ This file alone decides how much of a value is read in a list, and what is said 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from actors.page.decoding import avro, proto_text, protobuf
 from actors.page.decoding.budget import TooMuch, Unreadable
@@ -15,7 +15,11 @@ from actors.page.decoding.registry import Registry, Written
 MAGIC, PREFIX = 0, 5
 PARTS_LISTED, PARTS_WHOLE = 1_000, 200_000
 """How many parts a value may have in a list, and alone."""
-BYTES_LISTED = 32 << 10
+BYTES_LISTED, TEXT_LISTED = 32 << 10, 64 << 10
+"""The bytes that a value in a list may have, and the characters that it may become."""
+SCHEMAS_KEPT = 256
+ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What reading may raise by a schema that no compiler would take: two fields of one name, numbers without end."""
 NAMES = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON"}
 
 
@@ -60,6 +64,10 @@ class Decoder:
             return Decoded("", f"it is {error}{'' if self._is_whole else ': open it'}")
         except Unreadable as error:
             return Decoded("", f"it is no value of schema {id}: {error}")
+        except ODD as error:
+            return Decoded("", f"it cannot be read by schema {id}, which is an odd one: {type(error).__name__}")
+        if not self._is_whole and len(value) > TEXT_LISTED:
+            return Decoded("", f"it has {len(value):,} characters: open it")
         kind = NAMES.get(found.kind, found.kind)
         return Decoded(value, f"{name + ', ' if name else ''}{kind}, schema {id}")
 
@@ -81,17 +89,55 @@ def _read(written: Written, data: bytes, parts: int) -> tuple[str, str]:
         path, at = protobuf.indexes(data)
         name = schema.named(path)
         return name, _json(protobuf.value(schema, name, data[at:], parts))
+    return "", _checked(data)
+
+
+def _checked(data: bytes) -> str:
+    """A value that is JSON itself. Raises Unreadable for one that is none: it is shown, and exported, as JSON."""
     try:
-        return "", str(data, "utf-8")
-    except UnicodeDecodeError:
-        raise Unreadable("it is no text") from None
+        text = str(data, "utf-8")
+        json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise Unreadable("it is nested too deep") from None
+    except ValueError:
+        raise Unreadable("it is no JSON") from None
+    return text
+
+
+def _no_number(text: str) -> None:
+    """JSON knows no NaN and no infinity, though Python reads them."""
+    raise ValueError(text)
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-@lru_cache(256)
+Read = TypeVar("Read")
+
+
+def _once(made: Callable[[str, tuple[tuple[str, str], ...]], Read]) -> Callable[..., Read]:
+    """What makes something of a schema, once for all values. So is a schema refused that is none."""
+
+    @lru_cache(SCHEMAS_KEPT)
+    def kept(text: str, others: tuple[tuple[str, str], ...]) -> Read | Unreadable:
+        try:
+            return made(text, others)
+        except Unreadable as error:
+            return Unreadable(str(error))
+        except ODD as error:
+            return Unreadable(f"its schema cannot be read ({type(error).__name__})")
+
+    def told(text: str, others: tuple[tuple[str, str], ...]) -> Read:
+        found = kept(text, others)
+        if isinstance(found, Unreadable):
+            raise Unreadable(str(found))
+        return found
+
+    return told
+
+
+@_once
 def _avro(text: str, others: tuple[tuple[str, str], ...]) -> tuple[str, avro.Read]:
     read = avro.reader(text, (one for _, one in others))
     try:
@@ -101,6 +147,6 @@ def _avro(text: str, others: tuple[tuple[str, str], ...]) -> tuple[str, avro.Rea
     return name, read
 
 
-@lru_cache(256)
+@_once
 def _protobuf(text: str, others: tuple[tuple[str, str], ...]) -> proto_text.Schema:
     return proto_text.parsed(text, dict(others))

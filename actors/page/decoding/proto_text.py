@@ -11,9 +11,11 @@ from typing import NamedTuple
 from actors.page.decoding.budget import DEPTH_MAX, Unreadable
 
 TOKEN = re.compile(
-    r"""(?P<gap>\s+|//[^\n]*|/\*.*?\*/)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w.+-]+)|(?P<sign>.)""",
+    r"""(?P<gap>\s+|//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)|(?P<word>[\w.+-]+)|"""
+    r"""(?P<sign>.)""",
     re.DOTALL,
 )
+"""The words of the language. What is opened and not closed is one word to the end: no character is looked at twice."""
 TEXT_MAX = 1 << 20
 TOKENS_MAX = 200_000
 LABELS = ("optional", "required", "repeated")
@@ -115,12 +117,12 @@ class _Parser:
             self._schema.messages[message][number] = field._replace(kind=whole)
 
     def _found(self, name: str, scope: str) -> str:
-        known = self._schema.messages.keys() | self._schema.enums.keys()
+        messages, enums = self._schema.messages, self._schema.enums
         if name.startswith("."):
-            return name[1:] if name[1:] in known else self._unknown(name)
+            return name[1:] if name[1:] in messages or name[1:] in enums else self._unknown(name)
         while True:
             whole = f"{scope}.{name}" if scope else name
-            if whole in known:
+            if whole in messages or whole in enums:
                 return whole
             if not scope:
                 return self._unknown(name)

@@ -95,6 +95,7 @@ class _Message:
             for number, wire, raw in self._raw(data):
                 field = fields.get(number)
                 if field is not None:
+                    self._budget.name(field.name)
                     self._take(found, field, wire, raw)
         meant = WELL_KNOWN.get(name)
         return meant(found) if meant is not None else found
@@ -168,7 +169,9 @@ class _Message:
             return real(found) if isinstance(found, float) else whole(found)
         if kind in self._schema.enums and wire == VARINT:
             number = _signed(32)(raw)
-            return self._schema.enums[kind].get(number, number)
+            symbol = self._schema.enums[kind].get(number, "")
+            self._budget.name(symbol)
+            return symbol or number
         if wire == BYTES and kind == "string":
             return raw.decode("utf-8", "replace")
         if wire == BYTES and kind == "bytes":

@@ -1,8 +1,9 @@
 """A schema registry, read over HTTP (the API of Confluent's, which others have too): schemas by the ids in values.
 
 This file alone decides how long a registry may take, and what its answers may be. A registry that is away costs one wait of
-ANSWER_S in AWAY_S, and a sentence: records are shown as bytes then. Redirections are not followed. The login is sent to the
-registry alone and is in no message.
+ANSWER_S in AWAY_S, and a sentence: records are shown as bytes then. A schema never changes and is kept; that there is none
+is asked again after AWAY_S, as it may be registered, or a login allowed, meanwhile. Redirections are not followed. The
+login is sent to the registry alone and is in no message.
 """
 
 import asyncio
@@ -16,12 +17,14 @@ from urllib.parse import quote, unquote, urlsplit
 
 ANSWER_S = 3.0
 AWAY_S = 15.0
-"""How long a registry that did not answer is not asked again, s."""
+"""How long a registry that did not answer, or has no such schema, is not asked again, s."""
 ANSWER_BYTES_MAX = 2 << 20
 HEAD_BYTES_MAX = 16 << 10
-KEPT_MAX = 10_000
+KEPT_MAX, KEPT_CHARS_MAX = 10_000, 64 << 20
 REFERENCES_MAX = 64
 AT_ONCE = 8
+PASSING = (408, 429)
+"""What a server that has too much to do answers."""
 
 
 class Written(NamedTuple):
@@ -57,7 +60,11 @@ class Registry:
         self._path = split.path.rstrip("/")
         named = f"{unquote(split.username)}:{unquote(split.password or '')}" if split.username else ""
         self._login = base64.b64encode((login or named).encode()).decode() if login or named else ""
-        self._known: dict[int, Written | str] = {}
+        self._known: dict[int, Written] = {}
+        self._chars = 0
+        """The characters of those."""
+        self._absent: dict[int, tuple[float, str]] = {}
+        """When a schema is asked for again, and why there is none."""
         self._away_until_s = 0.0
         self._why = ""
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -69,40 +76,57 @@ class Registry:
 
     async def schemas(self, ids: Iterable[int]) -> dict[int, Written | str]:
         """Each schema, or the sentence that says why there is none. Takes at most ANSWER_S."""
-        wanted = set(ids)
-        new = wanted - self._known.keys()
-        away: dict[int, Written | str] = {}
-        if new and time.monotonic() < self._away_until_s:
-            away = dict.fromkeys(new, self._why)
-        elif new:
-            away = await self._fetched(new)
-        return {id: self._known.get(id) or away.get(id) or "the registry did not answer in time" for id in wanted}
+        now_s = time.monotonic()
+        found: dict[int, Written | str] = {}
+        for id in set(ids):
+            again_s, why = self._absent.get(id, (0.0, ""))
+            if id in self._known:
+                found[id] = self._known[id]
+            elif now_s < again_s:
+                found[id] = why
+        new = set(ids) - found.keys()
+        if new and now_s < self._away_until_s:
+            return found | dict.fromkeys(new, self._why)
+        return found | (await self._fetched(new) if new else {})
 
     async def _fetched(self, ids: set[int]) -> dict[int, Written | str]:
-        """What could not be had of some schemas; the others are kept."""
-        if len(self._known) + len(ids) > KEPT_MAX:
-            self._known.clear()
+        """Some schemas, which are kept, or why there is none."""
         tasks = {id: asyncio.create_task(self._schema(id)) for id in ids}
         try:
             async with asyncio.timeout(ANSWER_S):
                 await asyncio.wait(tasks.values())
         except TimeoutError:
             pass
-        away: dict[int, Written | str] = {}
+        found: dict[int, Written | str] = {}
         for id, task in tasks.items():
             if not task.done():
                 task.cancel()
-                away[id] = self._gone(f"the schema registry {self.name} does not answer within {ANSWER_S:.0f} s")
+                found[id] = self._gone(f"the schema registry {self.name} does not answer within {ANSWER_S:.0f} s")
             elif (error := task.exception()) is None:
-                self._known[id] = task.result()
-            elif isinstance(error, Absent):
-                self._known[id] = str(error)
+                found[id] = self._keep(id, task.result())
             elif isinstance(error, OSError | EOFError):
-                away[id] = self._gone(f"the schema registry {self.name} does not answer")
+                found[id] = self._gone(f"the schema registry {self.name} does not answer")
             else:
-                self._known[id] = f"the answer of the schema registry {self.name} cannot be read"
+                is_told = isinstance(error, Absent)
+                why = str(error) if is_told else f"the answer of the schema registry {self.name} cannot be read"
+                found[id] = self._miss(id, why)
         await asyncio.gather(*tasks.values(), return_exceptions=True)
-        return away
+        return found
+
+    def _keep(self, id: int, schema: Written) -> Written:
+        chars = len(schema.text) + sum(map(len, schema.others.values()))
+        if len(self._known) >= KEPT_MAX or self._chars + chars > KEPT_CHARS_MAX:
+            self._known.clear()
+            self._chars = 0
+        self._known[id] = schema
+        self._chars += chars
+        return schema
+
+    def _miss(self, id: int, why: str) -> str:
+        if len(self._absent) >= KEPT_MAX:
+            self._absent.clear()
+        self._absent[id] = time.monotonic() + AWAY_S, why
+        return why
 
     def _gone(self, why: str) -> str:
         self._away_until_s, self._why = time.monotonic() + AWAY_S, why
@@ -112,7 +136,7 @@ class Registry:
         async with self._turns:
             found = await self._get(f"/schemas/ids/{id}", f"schema {id}")
             others: dict[str, str] = {}
-            await self._referred(found, others, [REFERENCES_MAX])
+            await self._referred(found, others, [REFERENCES_MAX, ANSWER_BYTES_MAX])
             return Written(str(found.get("schemaType") or "AVRO"), str(found["schema"]), others)
 
     async def _referred(self, schema: dict[str, Any], others: dict[str, str], left: list[int]) -> None:
@@ -126,8 +150,12 @@ class Registry:
                 raise Absent("its schema refers to too many others")
             path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
             found = await self._get(path, f"{subject}, version {version}")
+            text = str(found["schema"])
+            left[1] -= len(text)
+            if left[1] < 0:
+                raise Absent("the schemas that its schema refers to are too long")
             await self._referred(found, others, left)
-            others[name] = str(found["schema"])
+            others[name] = text
 
     async def _get(self, path: str, what: str) -> dict[str, Any]:
         """The answer to a question. Raises Absent, OSError, EOFError, and others for an answer that is none."""
@@ -154,6 +182,12 @@ class Registry:
             raise Absent(f"the schema registry does not let this page read {what}: it needs a login")
         if status == 404:
             raise Absent(f"the schema registry has no {what}")
+        if 300 <= status < 400:
+            raise Absent(
+                f"the schema registry sends this page elsewhere for {what}: name the address of the registry itself"
+            )
+        if 400 <= status < 500 and status not in PASSING:
+            raise Absent(f"the schema registry does not give {what}: it answers with {status}")
         if status != 200:
             raise ConnectionError(f"{status}")
         found = json.loads(data)

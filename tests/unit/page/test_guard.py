@@ -212,6 +212,10 @@ def test_a_cookie_alone_changes_nothing() -> None:
     cookie = ask("/", query="token=the-secret", guarded=guarded).headers["set-cookie"].partition(";")[0]
     answer = ask(CHANGE, ("cookie", cookie), JSON, method="POST", guarded=guarded)
     assert (answer.status, answer.asked) == (403, False)
+    for kind, path in (("Bearer wrong", CHANGE), ("Basic eA==", CHANGE), ("", "/api/v1/tried/groups/reset")):
+        answer = ask(path, ("cookie", cookie), ("authorization", kind), JSON, method="POST", guarded=guarded)
+        assert (answer.status, answer.asked) == (401, False), "what stands beside it is not the token"
+    assert ask("/api/v1/now", ("cookie", cookie), ("authorization", "Basic eA=="), guarded=guarded).asked
     assert ask(CHANGE, ("cookie", cookie), JSON, OWN, method="POST", guarded=guarded).asked
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -160,7 +161,80 @@ async def redirected(path: str, headers: dict[str, str], writer: asyncio.StreamW
     writer.write(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\n\r\n")
 
 
-@pytest.mark.parametrize("serve", [silence, drip, broken, redirected])
+async def refusing(path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 422 Unprocessable Entity\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(("serve", "words"), [(redirected, "elsewhere"), (refusing, "answers with 422")])
+def test_what_one_schema_is_refused_with_says_nothing_of_others(serve: Serve, words: str) -> None:
+    async def odd(path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+        await (answer if path.endswith("/1") else serve)(path, headers, writer)
+
+    async def run() -> None:
+        async with served(odd) as there:
+            registry = Registry(there.url)
+            (told,) = await read(registry, value(2, b""))
+            assert told is not None and told.text == "" and words in told.schema
+            (told,) = await read(registry, value(1, b"\x06Bob"))
+            assert told is not None and told.text == '{"name": "Bob"}'
+            assert there.asked == ["/base/schemas/ids/2", "/base/schemas/ids/1"]
+
+    asyncio.run(run())
+
+
+async def half(path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+    writer.write(b'HTTP/1.1 200 OK\r\n\r\n{"schema":')
+
+
+async def missing(path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 404 Not Found\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(("serve", "words"), [(half, "cannot be read"), (missing, "has no schema 1")])
+def test_a_schema_that_there_was_not_is_asked_for_again(
+    serve: Serve, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serves = [serve]
+
+    async def first(path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+        await serves[-1](path, headers, writer)
+
+    async def run() -> None:
+        async with served(first) as there:
+            registry = Registry(there.url)
+            for _ in range(2):
+                (told,) = await read(registry, value(1, b"\x06Bob"))
+                assert told is not None and told.text == "" and words in told.schema
+            assert len(there.asked) == 1, "not for each look"
+            serves.append(answer)  # it is registered
+            now_s = time.monotonic() + module.AWAY_S
+            monkeypatch.setattr(module.time, "monotonic", lambda: now_s)
+            (told,) = await read(registry, value(1, b"\x06Bob"))
+            assert told is not None and told.text == '{"name": "Bob"}'
+
+    asyncio.run(run())
+
+
+def test_what_is_kept_of_a_registry_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = json.dumps("s" * 500)
+
+    async def any(path: str, headers: dict[str, str], writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + json.dumps({"schema": large}).encode())
+
+    async def run() -> None:
+        async with served(any) as there:
+            registry = Registry(there.url)
+            for at in range(0, 60, 6):
+                found = await registry.schemas(range(at, at + 6))
+                assert len(found) == 6 and all(isinstance(one, Written) for one in found.values())
+            kept = sum(len(one.text) for one in registry._known.values())
+            assert 0 < kept <= 10_000
+
+    monkeypatch.setattr(module, "KEPT_CHARS_MAX", 10_000)
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("serve", [silence, drip, broken])
 def test_a_registry_that_is_away_is_asked_once_in_a_while(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_S", 0.3)
 
