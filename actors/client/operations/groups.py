@@ -281,7 +281,13 @@ def commit(
 
     found: dict[Part, ClientError | None] = {}
     for some in portions(group, {part: one.metadata for part, one in values.items()}):
-        found |= yield from each(f"group {group}, partition", some, ask, _offset_outcomes)
+        try:
+            found |= yield from each(f"group {group}, partition", some, ask, _offset_outcomes)
+        except ClientError as error:
+            if not found:
+                raise
+            found |= {part: error for part in values if part not in found}
+            break  # what the first requests committed is committed, and has to be told
     return found
 
 
@@ -353,16 +359,20 @@ def share_offsets(group: str) -> Steps[dict[Part, Any]]:
 
 
 def delete(groups: Iterable[str]) -> Steps[dict[str, ClientError | None]]:
-    """Delete groups that have no members. Returns each one's error or None."""
+    """Delete groups that have no members. Returns each one's error or None: what cannot be asked about one of them, as who
+    coordinates it, keeps none of the others."""
     kind = message("DeleteGroupsRequest")
     found: dict[str, ClientError | None] = {}
     for name in groups:
-        found |= yield from each(
-            "group", [name],
-            lambda some: Ask(
-                Coordinator(KeyType.GROUP, some[0]), "DeleteGroups", lambda version: kind(groups_names=list(some))
-            ),
-            lambda reply: ((one.group_id, one.error_code, None) for one in reply.message.results),
-            frozenset({Action.AGAIN}),
-        )  # fmt: skip
+        try:
+            found |= yield from each(
+                "group", [name],
+                lambda some: Ask(
+                    Coordinator(KeyType.GROUP, some[0]), "DeleteGroups", lambda version: kind(groups_names=list(some))
+                ),
+                lambda reply: ((one.group_id, one.error_code, None) for one in reply.message.results),
+                frozenset({Action.AGAIN}),
+            )  # fmt: skip
+        except ClientError as error:
+            found[name] = error
     return found
