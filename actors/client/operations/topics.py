@@ -116,20 +116,30 @@ def led(names: Iterable[str]) -> Steps[Metadata]:
         attempt += 1
 
 
-def delete(names: Iterable[str]) -> Steps[dict[str, ClientError | None]]:
-    """Delete topics by name. Returns each one's error or None."""
+def delete(names: Iterable[str], ids: Mapping[str, bytes] = {}) -> Steps[dict[str, ClientError | None]]:
+    """Delete topics by name. `ids`: their ids, where they are known: a topic that was made anew under the name of one stays
+    (Kafka 2.8 and newer). Returns each one's error or None."""
     kind = message("DeleteTopicsRequest")
+    known = {id: name for name, id in ids.items()}
 
     def ask(some: list[str]) -> Ask:
         def build(version: int) -> Any:
             if version < 6:
                 return kind(topic_names=list(some), timeout_ms=WAIT_MS)
-            return kind(topics=[kind.DeleteTopicState(name=name) for name in some], timeout_ms=WAIT_MS)
+            states = [
+                kind.DeleteTopicState(name=None, topic_id=ids[name])
+                if name in ids
+                else kind.DeleteTopicState(name=name)
+                for name in some
+            ]
+            return kind(topics=states, timeout_ms=WAIT_MS)
 
         return Ask(Controller(), "DeleteTopics", build, timeout_ms=2 * WAIT_MS, again=False)
 
     def outcomes(reply: Any) -> Any:
-        return ((one.name, one.error_code, one.error_message) for one in reply.message.responses)
+        for one in reply.message.responses:
+            name = one.name if one.name is not None else known.get(bytes(one.topic_id))
+            yield name, one.error_code, one.error_message
 
     return (yield from each("topic", names, ask, outcomes))
 

@@ -1,10 +1,12 @@
 """Changes of topics: made, grown, emptied, deleted, their settings. And what is lost with one."""
 
 import asyncio
+import base64
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from actors.client.errors import ClientError
+from actors.client.metadata import Topic
 from actors.client.operations import configs, topics
 from actors.client.operations.each import alone
 from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
@@ -13,6 +15,7 @@ from actors.host.client.asynchronous import Kafka
 from actors.page.changes.given import Given
 from actors.page.live.lags import Lags
 from actors.why.phrases import counted
+from actors.wire.errors import ErrorCode
 
 ANSWER_S = 15.0
 GROUPS_NAMED = 5
@@ -22,6 +25,8 @@ TRIES, AGAIN_S = 30, 0.1
 class Lost(NamedTuple):
     """What is lost with a topic."""
 
+    id: str
+    """The topic's id in base64; empty: it has none (before Kafka 2.8)."""
     partitions: int
     records: int | None
     """About how many: offsets, of which compaction may have taken some; None: a leader does not tell."""
@@ -59,7 +64,22 @@ async def lost(kafka: Kafka, lags: Lags, name: str) -> Lost:
             break
         records += max(0, end.offset - begin.offset)
     groups = sorted(one for one in lags.groups if any(key[1] == name for key in lags.keys(one)))
-    return Lost(len(found.partitions), records, groups)
+    return Lost(_id(found), len(found.partitions), records, groups)
+
+
+def _id(topic: Topic) -> str:
+    return base64.urlsafe_b64encode(topic.id).decode().rstrip("=") if any(topic.id) else ""
+
+
+async def _looked_at(kafka: Kafka, name: str, id: str) -> Topic:
+    """The topic, which is the one of that id that somebody has looked at before. Raises ClientError if it was made anew
+    since: what is lost with it is not what he has read."""
+    found = (await kafka.run(topics.describe([name]), ANSWER_S))[name]
+    if id and _id(found) != id:
+        raise ClientError(
+            f"topic {name} was deleted and made anew since this was asked: look again", ErrorCode.INCONSISTENT_TOPIC_ID
+        )
+    return found
 
 
 async def create(kafka: Kafka, given: Given) -> str:
@@ -93,12 +113,15 @@ async def _wait_for(kafka: Kafka, name: str, count: int) -> None:
 
 
 async def empty(kafka: Kafka, given: Given) -> str:
-    """Delete all records of a topic: `topic`, and `confirm` with its name."""
-    name = given.text("topic")
+    """Delete all records of a topic: `topic`, `confirm` with its name, and its `id` where somebody has looked at it. Those
+    partitions are emptied that have a leader."""
+    name, id = given.text("topic"), given.text("id", "")
     given.confirmed(name, f"Emptying {name} removes all its records for good.")
     given.end()
-    found = (await kafka.run(topics.describe([name]), ANSWER_S))[name]
-    told = await kafka.run(delete_records({(name, one): ALL for one in found.partitions}), ANSWER_S)
+    found = await _looked_at(kafka, name, id)
+    led = {(name, one.number): ALL for one in found.partitions.values() if one.leader >= 0}
+    absent = ClientError("there is no leader", ErrorCode.LEADER_NOT_AVAILABLE)
+    told = {(name, one): absent for one in found.partitions} | await kafka.run(delete_records(led), ANSWER_S)
     wrong = [one for one in told.values() if isinstance(one, ClientError)]
     if wrong:
         kept = f"{len(wrong)} of {counted(len(told), 'partition')} kept their records: "
@@ -107,11 +130,12 @@ async def empty(kafka: Kafka, given: Given) -> str:
 
 
 async def delete(kafka: Kafka, given: Given) -> str:
-    """Delete a topic: `topic`, and `confirm` with its name."""
-    name = given.text("topic")
+    """Delete a topic: `topic`, `confirm` with its name, and its `id` where somebody has looked at it."""
+    name, id = given.text("topic"), given.text("id", "")
     given.confirmed(name, f"Deleting {name} removes its partitions, records and settings for good.")
     given.end()
-    alone(await kafka.run(topics.delete([name]), ANSWER_S))
+    ids = {name: (await _looked_at(kafka, name, id)).id} if id else {}
+    alone(await kafka.run(topics.delete([name], ids), ANSWER_S))
     return f"Topic {name} was deleted."
 
 
@@ -135,6 +159,8 @@ async def _altered(kafka: Kafka, resource: configs.Resource, what: str, given: G
         raise ValueError(
             "There is nothing to change: send set, an object of names and values, or unset, a list of names."
         )
+    if twice := sorted(values.keys() & set(names)):
+        raise ValueError(f"{twice[0]} is both set and unset: send it once.")
     changes: Mapping[str, tuple[configs.Op, str | None]] = {
         **{name: (configs.Op.DELETE, None) for name in names},
         **{name: (configs.Op.SET, value) for name, value in values.items()},

@@ -10,7 +10,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from actors.client.errors import ClientError
+from actors.client.errors import ClientError, NotInTime
 from actors.page.changes import groups as groups_changes
 from actors.page.changes.given import Given
 from actors.page.changes.table import CHANGES, FAULTS
@@ -37,9 +37,13 @@ async def change(request: Request) -> Response:
 
 
 async def _decided(doing: object) -> Response:
-    """What was done; 409 where the cluster refused it."""
+    """What was done; 409 where the cluster refused it. Raises NotInTime with a sentence that says that nobody knows."""
     try:
         return told({"said": await doing})  # type: ignore[misc]
+    except NotInTime as error:
+        raise NotInTime(
+            f"{error}. It may have been done all the same: look before you do it again", error.code
+        ) from None
     except ClientError as error:
         if error.code and error.code not in GONE:
             return told({"error": str(error)}, 409)

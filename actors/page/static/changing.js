@@ -86,16 +86,16 @@ export const growTopic = (app, topic, now) => dialog(app, `More partitions of ${
 });
 
 /** The sentence that says what is lost comes from the page's process: it asks the cluster. */
-async function losing(app, topic, title, part, more) {
+async function losing(app, topic, title, part, what, more) {
   try {
     const told = await ask(`/topics/${encodeURIComponent(topic)}/lost`);
-    dialog(app, title, { words: told[part], danger: true, typed: topic, ...more });
+    dialog(app, title, { words: told[part], danger: true, typed: topic, act: (_, confirm) => change(what, whole({ topic, confirm, id: told.id })), ...more });
   } catch (error) {
     app.say(error);
   }
 }
-export const emptyTopic = (app, topic) => losing(app, topic, `Empty ${topic}?`, "emptying", { action: "Remove all records", act: (_, confirm) => change("topics/empty", { topic, confirm }) });
-export const deleteTopic = (app, topic) => losing(app, topic, `Delete ${topic}?`, "deleting", { action: "Delete the topic", then: "topics", act: (_, confirm) => change("topics/delete", { topic, confirm }) });
+export const emptyTopic = (app, topic) => losing(app, topic, `Empty ${topic}?`, "emptying", "topics/empty", { action: "Remove all records" });
+export const deleteTopic = (app, topic) => losing(app, topic, `Delete ${topic}?`, "deleting", "topics/delete", { action: "Delete the topic", then: "topics" });
 
 export const setSetting = (app, topic, name = "", value = "", names = []) => dialog(app, `A setting of ${topic}`, {
   action: "Set", fields: [{ name: "name", label: "Setting", value: name, fixed: name !== "", needed: true, hint: names[0] ?? "retention.ms" }, { name: "value", label: "Value", value: value ?? "" }],

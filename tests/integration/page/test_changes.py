@@ -78,9 +78,19 @@ def test_the_life_of_a_topic(opened: Page, name: str) -> None:
     status, said = changed(opened, "topics/delete", topic=name, confirm="another")
     assert status == 400 and "send confirm with the name" in said
     assert opened.rows("topics", where=f"topic = {name}")
-    assert changed(opened, "topics/delete", topic=name, confirm=name) == (200, f"Topic {name} was deleted.")
+    looked_at = opened.get(f"/topics/{name}/lost")["id"]
+    assert changed(opened, "topics/delete", topic=name, confirm=name, id=looked_at) == (
+        200,
+        f"Topic {name} was deleted.",
+    )
     until(lambda: not opened.rows("topics", where=f"topic = {name}"))
     assert changed(opened, "topics/delete", topic=name, confirm=name)[0] == 404
+    assert changed(opened, "topics/create", topic=name, partitions=1)[0] == 200
+    for what in ("topics/delete", "topics/empty"):
+        status, said = changed(opened, what, topic=name, confirm=name, id=looked_at)
+        assert status == 409 and "made anew" in said, "it is another one than was looked at"
+    assert opened.rows("topics", where=f"topic = {name}")
+    assert changed(opened, "topics/delete", topic=name, confirm=name)[0] == 200
 
 
 def test_a_record_is_what_was_given(opened: Page, servers: str, name: str) -> None:
