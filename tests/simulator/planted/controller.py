@@ -1,6 +1,6 @@
 """Mistakes of the controller: registration, leases, fencing, AlterIsr, elections."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.controller import producer_ids
@@ -133,6 +133,7 @@ def unclean_leader_elected() -> Sequence[Patch]:
     return [
         instead(fencing, "elect", lambda state, row, unclean: elect(state, row, True)),
         instead(partition_changes, "unclean_allowed", lambda state, topic: True),
+        instead(fencing, "unclean_allowed", lambda state, topic: True),
     ]
 
 
@@ -140,17 +141,23 @@ def unclean_leader_elected() -> Sequence[Patch]:
 def last_member_leaves_the_isr() -> Sequence[Patch]:
     """The sole member of an ISR leaves it like any other, and the next best replica leads."""
 
-    def leave(state: State, row: int, broker: int, give_up: bool = False) -> PartitionChange | None:
+    departures = fencing.departures
+
+    def leave(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
         image = state.image
         members = image.isr(row)
-        if broker not in members:
+        rest = tuple(member for member in members if member not in brokers)
+        if rest == members:
             return None
-        rest = tuple(member for member in members if member != broker)
-        usable = state.soft.usable(image).ids
-        heir = choose_leader(image.replicas(row), rest or image.replicas(row), usable - {broker})
+        usable = state.soft.usable(image).ids - set(brokers)
+        heir = choose_leader(image.replicas(row), rest or image.replicas(row), usable)
         return PartitionChange(row, rest or ((heir,) if heir >= 0 else members), heir)
 
-    return [instead(fencing, "leave", leave)]
+    def listed(*given: Any) -> Any:
+        """All partitions whose last members leave are judged by `leave`."""
+        return departures(*given[:-1], None)
+
+    return [instead(fencing, "leave", leave), instead(fencing, "departures", listed)]
 
 
 @mistake()
