@@ -135,9 +135,9 @@ def committed_bytes_stay_ahead() -> Sequence[Patch]:
     committed = ControllerRole.committed
 
     def counted(self: ControllerRole, high_watermark: int) -> None:
-        size = self._flushed_bytes
+        size = self._ahead_bytes
         committed(self, high_watermark)
-        self._flushed_bytes = size
+        self._ahead_bytes = size
 
     return [instead(ControllerRole, "committed", counted)]
 

@@ -66,8 +66,9 @@ SILENT_MS = 500
 """The time in ms, beyond a heartbeat interval, by which a living broker has turned to a new active controller."""
 UNTOLD_MAX = 1000
 AHEAD_BYTES_MAX = 4 << 20
-"""Bulk work waits while so many bytes of the log are written and not committed. What followers lack because of it, and what
-would be undone if this controller lost the leadership, is this and one slice."""
+"""Bulk work waits while so many bytes that it has written are not committed. What followers lack because of it, and what
+would be undone if this controller lost the leadership, is this and one slice. What requests write does not count: brokers
+are fenced however many topics clients create."""
 WAIT_MS = 20_000
 """How long in ms a request waits for a fencing to end."""
 
@@ -115,9 +116,12 @@ class ControllerRole:
         self.written_ms: int | None = None
         """Time of the newest record that this controller wrote as the active one; None: it has written none yet."""
         self._flushed: deque[tuple[int, int, int, int]] = deque()
-        """Own batches on their way to commit: (next offset, records, monotonic ms, bytes)."""
-        self._flushed_bytes = 0
-        """The bytes of these batches."""
+        """Own batches on their way to commit: (next offset, records, monotonic ms, bytes of bulk work
+        up to here)."""
+        self._ahead_bytes = 0
+        """The bytes of bulk work that are written and not committed."""
+        self._unflushed_bytes = 0
+        """The bytes of bulk work that this turn has written."""
         self._committed_level = 0
         self._level_offset = 0
         """The offset behind the newest record by which this controller, as the active one, has changed the level."""
@@ -189,7 +193,7 @@ class ControllerRole:
         now = self._runtime.now
         while self._flushed and self._flushed[0][0] <= high_watermark:
             _, records, since_ms, size = self._flushed.popleft()
-            self._flushed_bytes -= size
+            self._ahead_bytes -= size
             self.commits.mark(records, now.mono_ms)
             self.commit_latency_ms.add(now.mono_ms - since_ms)
         if self.active:
@@ -233,7 +237,7 @@ class ControllerRole:
         self._writer = self._znodes = None
         self._level_offset = 0
         self._flushed.clear()
-        self._flushed_bytes = 0
+        self._ahead_bytes = self._unflushed_bytes = 0
         if self.bridge is not None:
             self.bridge.lost()
         if self.pusher is not None:
@@ -280,8 +284,9 @@ class ControllerRole:
         batches = writer.finish()
         for batch in batches:
             records = batch.last_offset - batch.base_offset + 1
-            self._flushed.append((batch.last_offset + 1, records, self._runtime.now.mono_ms, len(batch.data)))
-            self._flushed_bytes += len(batch.data)
+            bulk = self._unflushed_bytes if batch is batches[-1] else 0
+            self._flushed.append((batch.last_offset + 1, records, self._runtime.now.mono_ms, bulk))
+        self._unflushed_bytes = 0
         return batches
 
     def passed(self, end_offset: int) -> None:
@@ -519,16 +524,23 @@ class ControllerRole:
         return any(one.moved_offset < 0 for one in soft.stopping.values())
 
     def _is_far_ahead(self) -> bool:
-        """Whether what was written and is not committed yet is so much that bulk work has to wait for it."""
-        written = 0 if self._writer is None else self._writer.bytes_written
-        return self._flushed_bytes + written >= AHEAD_BYTES_MAX
+        """Whether bulk work has written so much that is not committed yet that it has to wait for it."""
+        return self._ahead_bytes >= AHEAD_BYTES_MAX
+
+    def _apply_bulk(self, result: Result) -> None:
+        """Apply a slice, and count what it writes."""
+        before = 0 if self._writer is None else self._writer.bytes_written
+        self._apply(result)
+        written = 0 if self._writer is None else self._writer.bytes_written - before
+        self._ahead_bytes += written
+        self._unflushed_bytes += written
 
     def _work(self, now: Now) -> None:
         """Do as much bulk work as fits into a turn: departures first, since others wait for them, then shutdowns, then
         returns. None while followers are far behind."""
         left = fencing.SLICE_COST
         while left > 0 and self._pending() and not self._is_far_ahead():
-            left -= max(1, self._slice(now))
+            left -= max(fencing.SLICE_COST_MIN, self._slice(now))
 
     def _slice(self, now: Now) -> int:
         """Do one slice of bulk work. Returns what it has cost."""
@@ -541,7 +553,7 @@ class ControllerRole:
             result, ended = fencing.move(state, stopping, now, random), self._moved
         else:
             result = fencing.come_back(state, None, now, random)
-        self._apply(result)
+        self._apply_bulk(result)
         for broker in result.reply.ended:
             ended(broker)
         return int(result.reply.cost)
@@ -568,7 +580,7 @@ class ControllerRole:
             self._schedule_rebalance(now)
         if soft.rebalance_row >= 0 and not self._pending() and not self._is_far_ahead():
             result = elections.rebalance(self.state(), soft.rebalance_row)
-            self._apply(result)
+            self._apply_bulk(result)
             soft.rebalance_row = result.reply
 
     def _schedule_sweep(self, epoch: int) -> None:

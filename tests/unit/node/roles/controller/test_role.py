@@ -636,6 +636,67 @@ def test_bulk_work_waits_for_what_it_has_written_to_be_committed():
     assert image.counters.leaderless == 100_000 and image.unfenced_brokers() == []
 
 
+def test_brokers_are_fenced_while_what_requests_write_is_not_committed(monkeypatch):
+    monkeypatch.setattr("actors.node.roles.controller.role.AHEAD_BYTES_MAX", 1000)
+    host = Host()
+    host.lead()
+    joined(host, 1, 2, 3)
+    role, image = host.controller, host.controller.image
+    role.submit(create_topics, topic("t", 500, 3), call(19))
+    assert sum(len(batch.data) for batch in host.turn(commit=False)) > 1000
+    lost_together(host, 1)
+    host.turn(commit=False)
+    assert not role.soft.leaving and not image.is_registered(1)
+    lost_together(host, 2)
+    before = image.next_offset
+    host.turn(commit=False)
+    assert 2 in role.soft.leaving and image.next_offset == before, "what bulk work has written counts"
+    role.submit(create_topics, topic("u", 1, 1), call(19))
+    host.turn(commit=False)
+    host.commit()
+    assert role.deadline_ms() == 0
+    host.turn()
+    assert not role.soft.leaving and role._ahead_bytes == 0
+
+
+def test_what_bulk_work_has_written_is_forgotten_with_the_leadership(monkeypatch):
+    monkeypatch.setattr("actors.node.roles.controller.role.AHEAD_BYTES_MAX", 1000)
+    host = Host()
+    host.lead()
+    joined(host, 1, 2)
+    filled(host, 5_000, 2)
+    lost_together(host, 1)
+    host.turn(commit=False)
+    host.quorum.log.clear()
+    host.controller.lost()
+    host.lead(epoch=2)
+    lost_together(host, 1)
+    while host.controller.soft.leaving:
+        assert host.controller.deadline_ms() == 0
+        host.turn()
+    assert not host.controller.image.is_registered(1) and host.controller._ahead_bytes == 0
+
+
+def test_many_topics_with_new_settings_are_searched_in_several_turns(monkeypatch):
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    many = 3 * fencing.SLICE_COST // fencing.SLICE_COST_MIN
+    host.controller.soft.allowing = {number.to_bytes(16, "big"): None for number in range(many)}
+    searches, come_back = [0], fencing.come_back
+
+    def searched(*given):
+        searches[-1] += 1
+        return come_back(*given)
+
+    monkeypatch.setattr(fencing, "come_back", searched)
+    while host.controller.soft.allowing:
+        assert host.controller.deadline_ms() == 0
+        host.turn()
+        searches.append(0)
+    assert searches == [many // 3] * 3 + [0]
+
+
 def test_all_brokers_of_20000_partitions_that_are_lost_at_once_cost_one_record_a_partition_in_bounded_turns():
     host = Host()
     host.lead()
