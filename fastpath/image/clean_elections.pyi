@@ -10,5 +10,5 @@ def elections(
     to_row: int,
     cost_max: int,
     unclean: Callable[[int], bool],
-    aside: Collection[int] = ...,
+    aside: Callable[[int], bool] | None = ...,
 ) -> tuple[Block, list[int], int, int]: ...

@@ -16,12 +16,12 @@ from fastpath.image.views cimport CHUNK, LIVE, RARE, Table
 
 
 def elections(
-    Columns columns, usable, Py_ssize_t from_row, Py_ssize_t to_row, Py_ssize_t cost_max, unclean, aside=()
+    Columns columns, usable, Py_ssize_t from_row, Py_ssize_t to_row, Py_ssize_t cost_max, unclean, aside=None
 ):
     """(Block of changes, rows for the caller to judge, next row or -1 at the end, cost), from `from_row` to before `to_row`.
 
     `usable`: ids of brokers that may lead. A slice ends when it has cost `cost_max`. `unclean(topic row)`: whether partitions
-    of a topic are listed where no member of the ISR could lead. `aside`: a set of rows that are listed if they have no leader.
+    of a topic are listed where no member of the ISR could lead. `aside(row)`: whether a partition is listed if it has no leader.
     """
     cdef Block block = Block()
     cdef Table* table
@@ -34,7 +34,7 @@ def elections(
     cdef const uint8_t* topic_id = NULL
     cdef bytes held = b""
     cdef Marks marks
-    cdef bint some_aside = len(aside) > 0, may_be_unclean = False
+    cdef bint may_be_unclean = False
     judged = []
     if to_row > columns.row_end:
         to_row = columns.row_end
@@ -54,7 +54,7 @@ def elections(
                     judged.append(row - 1)
                     cost += JUDGED_COST
                 continue
-            if some_aside and row - 1 in aside:
+            if aside is not None and aside(row - 1):
                 judged.append(row - 1)
                 cost += JUDGED_COST
                 continue

@@ -1,5 +1,7 @@
 """Fencing, return, elections: what becomes of the partitions of a broker that goes or comes."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,6 +188,37 @@ def test_who_is_given_up_while_it_is_fenced_leaves_partitions_that_were_passed(m
     assert {c.partition("t", number)[:2] for number in range(200)} == {((), -1)}
 
 
+@pytest.mark.parametrize("first", ["lost", "given up"])
+def test_who_is_given_up_leaves_before_brokers_that_may_come_back(first: str) -> None:
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2), (2, 1))
+    c.topic("u", (1, 2, 3))
+    c.topic("v", (1,))
+    for give_up in (False, True) if first == "lost" else (True, False):
+        leases.revoke(c.soft, 1 if give_up else 2, "test", give_up=give_up)
+    c.settle()
+    assert [c.partition("t", number)[:2] for number in range(2)] == [((2,), -1), ((2,), -1)]
+    assert (c.partition("u")[:2], c.partition("v")[:2]) == (((3,), 3), ((), -1))
+    c.join(2)
+    assert [c.partition("t", number)[:2] for number in range(2)] == [((2,), 2)] * 2, "it has what was acknowledged"
+
+
+def test_a_search_for_each_of_many_topics_walks_over_no_disk_that_cannot_be_read() -> None:
+    class Walked(frozenset):
+        def __iter__(self):
+            raise AssertionError("all replicas of a disk were walked over")
+
+    c = Cluster(brokers=3)
+    c.topic("t", (2,), (2,))
+    topic_id = c.image.topic_id(c.image.topic("t"))
+    gone(c, 2)
+    c.beat(2, -1, incarnation_id=b"2" * 16)
+    c.soft.unreadable[2] = Walked({(topic_id, 0)})
+    c.soft.allowing[topic_id] = None
+    c.settle()
+    assert [c.partition("t", number)[:2] for number in range(2)] == [((2,), -1), ((2,), 2)]
+
+
 def test_the_end_of_a_departure_looks_at_no_partition_where_nothing_is_left_to_change(monkeypatch):
     c = Cluster(brokers=3)
     c.topic("t", (1, 2, 3), (2, 1, 3), (1, 3, 2))
@@ -270,7 +303,7 @@ def test_compiled_elections_equal_their_twin(data):
     step = data.draw(st.integers(1, 5))
     found, row = {}, 0
     while row >= 0:
-        aside = fencing._unreadable_rows(c.state, ())
+        aside = partial(fencing._is_unreadable, c.state)
         block, judged, row, _ = clean_elections.elections(
             c.image, c.soft.usable(c.image).ids, row, c.image.row_end, step, lambda topic: unclean, aside
         )
