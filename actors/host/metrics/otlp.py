@@ -5,28 +5,31 @@ They are those of the page, under the same names. This file alone decides what o
 what becomes of a failure. Rules:
 
 1. One thread sends every `rayft.metrics.otlp.interval.ms`. What could not be sent is not sent again: it is in the next
-   numbers, as all of them count from the start of the process.
+   numbers, as all of them count from the start of the process. Whatever fails, the next numbers are sent.
 2. A counter is a monotonic sum. A summary without a sum of its values is one as well, under its name with `_count`.
 3. A number that is none (NaN) is left out.
+4. A collector has `WHOLE_S` for its answer. One that redirects has not taken the numbers: they would go elsewhere as a GET,
+   without a body, and the headers with them, in which a token may be.
 
 It needs the extra `otlp` (opentelemetry-proto), and is imported only where the setting has a value.
 """
 
+import contextlib
 import gzip
 import re
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from http.client import HTTPException
 from typing import Any
 
+from actors.host.work import web
 from actors.node.metrics.family import COUNTER, Family, Sample, Summary
 from actors.node.metrics.partitions import FAMILIES, FOLLOWERS, LAG, Columns
 from actors.settings.keys import ConfigError
 
 try:
-    from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
         ExportMetricsServiceRequest,
         ExportMetricsServiceResponse,
@@ -37,16 +40,24 @@ except ImportError:
     raise ConfigError("rayft.metrics.otlp.endpoint needs opentelemetry-proto: pip install 'rayft[otlp]'.") from None
 
 ENDPOINT, HEADERS = "rayft.metrics.otlp.endpoint", "rayft.metrics.otlp.headers"
-ANSWER_S = 10.0
+WAIT_S = 10.0
+"""How many seconds a collector may be silent."""
+WHOLE_S = 30.0
+TROUBLE_CHARACTERS = 300
+"""How many characters of what a collector says go to the log."""
 ANSWER_BYTES_MAX = 1 << 16
 REST_S = 0.002
 """The pause behind each slice of partitions, in which the node's thread has the interpreter."""
-_URL = re.compile(r"https?://[^/\s]+(/\S*)?")
+_URL = re.compile(r"https?://[^/\s@]+(/\S*)?")
 _HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)")
 
 
 def endpoint(text: str) -> str:
     """The URL of the setting. Raises ConfigError."""
+    if "@" in text.partition("//")[2].partition("/")[0]:
+        raise ConfigError(
+            f"{ENDPOINT} has a user in it, and perhaps a password: write {HEADERS}=Authorization=... for that."
+        )
     if _URL.fullmatch(text.strip()) is None:
         raise ConfigError(f"{ENDPOINT}={text} is no URL: write for example http://localhost:4318/v1/metrics.")
     return text.strip()
@@ -102,21 +113,33 @@ class Sender:
 
     def _run(self) -> None:
         while not self._closing.wait(self._interval_s):
-            parts = self._metrics()
-            if parts:
-                try:
+            try:
+                parts = self._metrics()
+                if parts:
                     self._trouble = self._send(encoded(parts, self._resource, self._since_ns, time.time_ns()))
-                except (OSError, HTTPException, DecodeError, ValueError) as error:
-                    self._trouble = str(error) or repr(error)
+            except Exception as error:  # whatever it is, an operator must learn of it, and the next ones are sent
+                self._trouble = (str(error) or repr(error))[:TROUBLE_CHARACTERS]
 
     def _send(self, body: bytes) -> str:
         """Send one request. Returns what the collector has against it; empty: nothing."""
         asked = urllib.request.Request(self._url, gzip.compress(body, 1), self._headers, method="POST")
-        with urllib.request.urlopen(asked, timeout=ANSWER_S) as answer:
-            told = ExportMetricsServiceResponse.FromString(answer.read(ANSWER_BYTES_MAX)).partial_success
+        deadline = web.Deadline(WHOLE_S)
+        try:
+            with deadline, contextlib.closing(web.opener(deadline, _Stays()).open(asked, timeout=WAIT_S)) as answer:
+                told = ExportMetricsServiceResponse.FromString(answer.read(ANSWER_BYTES_MAX)).partial_success
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise
         if told.rejected_data_points or told.error_message:
             return f"{told.rejected_data_points} numbers were refused: {told.error_message[:200]}"
         return ""
+
+
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: it is the error that it is."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 def encoded(parts: Sequence[Sample | Columns], resource: Mapping[str, str], since_ns: int, at_ns: int) -> bytes:

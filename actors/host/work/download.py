@@ -6,16 +6,14 @@ server redirects to is followed if it is the web too, and never to a file.
 """
 
 import contextlib
-import http.client
-import socket
 import ssl
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from actors.host.work import web
 from actors.ports import Download
 
 WAIT_S = 10.0
@@ -69,11 +67,9 @@ def fetch(wanted: Download) -> bytes:
 
 
 def _from_web(wanted: Download, scheme: str) -> bytes:
-    deadline = _Deadline()
-    handlers: list[urllib.request.BaseHandler] = [_Web(), _Plain(deadline)]
-    if scheme == "https":
-        handlers.append(_Secure(deadline, ssl.create_default_context(cafile=wanted.trusted or None)))
-    opener = urllib.request.build_opener(*handlers)
+    deadline = web.Deadline(WHOLE_S)
+    trusted = ssl.create_default_context(cafile=wanted.trusted or None) if scheme == "https" else None
+    opener = web.opener(deadline, _Web(), trusted)
     request = urllib.request.Request(wanted.url, headers={"Accept": "application/json", "User-Agent": "rayft"})
     pieces: list[bytes] = []
     size = 0
@@ -82,84 +78,6 @@ def _from_web(wanted: Download, scheme: str) -> bytes:
             pieces.append(piece)
             size += len(piece)
     return b"".join(pieces)
-
-
-class _Deadline:
-    """Breaks off the connections of one download when its time is over, whatever they wait for. Leaving the block
-    raises Unfetched then."""
-
-    def __init__(self) -> None:
-        self._changing = threading.Lock()
-        self._over = False
-        self._sockets: list[socket.socket] = []
-        """The sockets of the download, as copies, since TLS takes a socket out of the object that it is given."""
-        self._timer = threading.Timer(WHOLE_S, self._end)
-        self._timer.daemon = True
-
-    def connect(self, *arguments: Any, **named: Any) -> socket.socket:
-        """A connection that ends with the time. Raises OSError."""
-        sock = socket.create_connection(*arguments, **named)
-        with self._changing:
-            self._sockets.append(sock.dup())
-            if self._over:
-                _break(sock)
-        return sock
-
-    def _end(self) -> None:
-        with self._changing:
-            self._over = True
-            for sock in self._sockets:
-                _break(sock)
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        with self._changing:
-            for sock in self._sockets:
-                sock.close()
-            self._sockets.clear()
-            if self._over:
-                raise Unfetched(f"the server took more than {WHOLE_S:.0f} s") from None
-
-
-def _break(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-
-
-class _Plain(urllib.request.HTTPHandler):
-    """Opens plain connections that end with a deadline."""
-
-    def __init__(self, deadline: _Deadline) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        def made(host: str, **named: Any) -> http.client.HTTPConnection:
-            connection = http.client.HTTPConnection(host, **named)
-            connection._create_connection = self._deadline.connect  # type: ignore[attr-defined]
-            return connection
-
-        return self.do_open(made, req)  # type: ignore[arg-type]
-
-
-class _Secure(urllib.request.HTTPSHandler):
-    """Opens connections over TLS that end with a deadline."""
-
-    def __init__(self, deadline: _Deadline, context: ssl.SSLContext) -> None:
-        super().__init__()
-        self._deadline = deadline
-        self._tls = context
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        def made(host: str, **named: Any) -> http.client.HTTPConnection:
-            connection = http.client.HTTPSConnection(host, context=self._tls, **named)
-            connection._create_connection = self._deadline.connect  # type: ignore[attr-defined]
-            return connection
-
-        return self.do_open(made, req)  # type: ignore[arg-type]
 
 
 class _Web(urllib.request.HTTPRedirectHandler):
