@@ -58,6 +58,7 @@ def elections(
                 judged.append(row - 1)
                 cost += JUDGED_COST
                 continue
+            cost += 1
             replicas = columns.lists.at(table.replicas[at])
             isr_bits = table.isr[at]
             leader = -1
@@ -73,7 +74,6 @@ def elections(
                     judged.append(row - 1)
                     cost += JUDGED_COST
                 continue
-            cost += 1
             if table.topic[at] != topic:
                 topic = table.topic[at]
                 held = columns.topic_ids.get(topic)

@@ -71,6 +71,7 @@ def departures(
                         latest = turn if turn > latest else latest
             if rest == isr_bits:
                 continue
+            cost += 1
             if rest == 0:
                 if table.topic[at] != asked:
                     asked = table.topic[at]
@@ -93,7 +94,6 @@ def departures(
                         if rest >> i & 1 and mark_of(&marks, replicas[1 + i]) == USABLE:
                             leader = replicas[1 + i]
                             break
-            cost += 1
             if table.topic[at] != topic:
                 topic = table.topic[at]
                 held = columns.topic_ids.get(topic)

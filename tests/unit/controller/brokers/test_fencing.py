@@ -1,6 +1,7 @@
 """Fencing, return, elections: what becomes of the partitions of a broker that goes or comes."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -201,6 +202,34 @@ def test_who_is_given_up_leaves_before_brokers_that_may_come_back(first: str) ->
     assert (c.partition("u")[:2], c.partition("v")[:2]) == (((3,), 3), ((), -1))
     c.join(2)
     assert [c.partition("t", number)[:2] for number in range(2)] == [((2,), 2)] * 2, "it has what was acknowledged"
+
+
+def test_partitions_that_no_slice_changes_cost_what_it_takes_to_ask_their_topics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fencing, "SLICE_COST", 10)
+    c = Cluster(brokers=2)
+    for number in range(40):
+        c.topic(f"t{number}", (1,))
+    c.topic("own", (2,))
+    gone(c, 1)
+    asked = [0]
+
+    def allowed(*given: Any) -> bool:
+        asked[-1] += 1
+        return unclean_allowed(*given)
+
+    monkeypatch.setattr(fencing, "unclean_allowed", allowed)
+    c.soft.electing = {2: None}
+    while c.soft.electing or c.soft.search is not None:
+        c.apply(fencing.come_back(c.state, None, c.now, c.random))
+        asked.append(0)
+    assert asked == [10, 10, 10, 10, 0, 0], "a search that finds nobody who could lead"
+    leases.revoke(c.soft, 1, "again")
+    while c.soft.leaving:
+        c.apply(fencing.fence(c.state, None, c.now, c.random))
+        asked.append(0)
+    assert asked[5:] == [10, 10, 10, 10, 0, 0], "a departure of one that was gone already"
 
 
 def test_a_search_for_each_of_many_topics_walks_over_no_disk_that_cannot_be_read() -> None:
