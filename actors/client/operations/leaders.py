@@ -21,9 +21,12 @@ def of_leaders(
     build: Callable[[int, list[Part], Metadata], Any],
     outcomes: Callable[[Reply], Iterable[tuple[Part, int, Any]]],
     versions: tuple[int, int] = (0, 1 << 15),
+    tries: int = 0,
 ) -> Steps[dict[Part, Any]]:
     """The answers of the leaders of partitions: part -> value, or a ClientError. `build`: (version, partitions of one
-    leader, metadata) -> request. `outcomes`: reply -> (partition, error code, value)."""
+    leader, metadata) -> request. `outcomes`: reply -> (partition, error code, value). `tries`: how often partitions are
+    asked for whose leader is away or has moved; those that are left have an error then. 0: until there is no more time,
+    and then nothing is told of any."""
     left = list(dict.fromkeys(parts))
     found: dict[Part, Any] = {}
     attempt, fresh = 0, False
@@ -41,6 +44,7 @@ def of_leaders(
         ]
         replies: list[Reply | ClientError] = yield asks
         told: dict[Part, tuple[int, Any]] = {}
+        away: dict[Part, ClientError] = {}
         for (_, some), reply in zip(groups, replies, strict=True):
             if isinstance(reply, Reply):
                 told |= {part: (code, value) for part, code, value in outcomes(reply)}
@@ -48,13 +52,14 @@ def of_leaders(
                 raise reply
             else:
                 told |= {part: (int(ErrorCode.NETWORK_EXCEPTION), None) for part in some}
+                away |= dict.fromkeys(some, reply)
         for part in list(left):
             code, value = told.get(part, (int(ErrorCode.LEADER_NOT_AVAILABLE), None))
             what = action(code)
             if what is Action.NOTHING:
                 found[part] = value
-            elif what is Action.FINAL:
-                found[part] = refused(f"partition {part[0]}/{part[1]}", code)
+            elif what is Action.FINAL or attempt + 1 == tries:
+                found[part] = away.get(part) or refused(f"partition {part[0]}/{part[1]}", code)
             else:
                 continue
             left.remove(part)

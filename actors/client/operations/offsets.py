@@ -14,6 +14,10 @@ LOWEST = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 """The first version of ListOffsets that knows each kind."""
 
 
+TRIES_SAMPLED = 3
+"""How often leaders are asked by whoever looks again soon: one that is away keeps nothing of the others from being told."""
+
+
 class Found(NamedTuple):
     """An offset that was looked up."""
 
@@ -26,10 +30,14 @@ class Found(NamedTuple):
 
 
 def list_offsets(
-    parts: Mapping[Part, int] | Iterable[Part], at: int = LATEST, isolation: int = READ_UNCOMMITTED
+    parts: Mapping[Part, int] | Iterable[Part],
+    at: int = LATEST,
+    isolation: int = READ_UNCOMMITTED,
+    tries: int = 0,
 ) -> Steps[dict[Part, Any]]:
     """The offset of each partition, as `Found`, or its ClientError. `parts`: part -> a time in ms or one of the kinds
-    above, or parts that are all asked for `at`. With READ_COMMITTED, LATEST is the last stable offset (KIP-98)."""
+    above, or parts that are all asked for `at`. With READ_COMMITTED, LATEST is the last stable offset (KIP-98). `tries`: see
+    `of_leaders`."""
     times = dict(parts) if isinstance(parts, Mapping) else dict.fromkeys(parts, at)
     kind = message("ListOffsetsRequest")
 
@@ -59,7 +67,7 @@ def list_offsets(
     lowest = max((LOWEST.get(one, 0) for one in times.values()), default=0)
     if isolation != READ_UNCOMMITTED:
         lowest = max(lowest, 2)
-    return (yield from of_leaders("ListOffsets", times, build, outcomes, (lowest, 1 << 15)))
+    return (yield from of_leaders("ListOffsets", times, build, outcomes, (lowest, 1 << 15), tries))
 
 
 class EpochEnd(NamedTuple):

@@ -19,7 +19,7 @@ from actors.client.connection import Lost
 from actors.client.errors import Action, ClientError, Unspoken, action, refused
 from actors.client.metadata import Metadata
 from actors.client.operations.leaders import Part, by_topic, of_leaders
-from actors.client.operations.offsets import Found, list_offsets
+from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.client.properties import READ_COMMITTED
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import Message, message
@@ -52,8 +52,8 @@ def open_transactions(parts: Iterable[Part]) -> Steps[list[OpenTransaction]]:
     """The transactions that are open in some partitions (Kafka 2.8 and newer). Partitions that cannot be asked now are left
     out. Raises ClientError."""
     wanted = list(parts)
-    ends = yield from list_offsets(wanted)
-    stable = yield from list_offsets(wanted, isolation=READ_COMMITTED)
+    ends = yield from list_offsets(wanted, tries=TRIES_SAMPLED)
+    stable = yield from list_offsets(wanted, isolation=READ_COMMITTED, tries=TRIES_SAMPLED)
     held = [part for part in wanted if _offset(stable.get(part)) < _offset(ends.get(part))]
     if not held:
         return []
@@ -86,7 +86,7 @@ def _producers(parts: list[Part]) -> Steps[dict[Part, Any]]:
                 ]  # fmt: skip
                 yield (topic.name, part.partition_index), part.error_code, found
 
-    return (yield from of_leaders("DescribeProducers", parts, build, outcomes))
+    return (yield from of_leaders("DescribeProducers", parts, build, outcomes, tries=TRIES_SAMPLED))
 
 
 # ---- transactions of other clients, as their coordinators know them (KIP-98, KIP-664)

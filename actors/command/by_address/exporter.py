@@ -4,7 +4,8 @@ The names are those of kafka_exporter, so that its dashboards and alerts work. T
 page, and how much. Rules:
 
 1. Every page is asked anew. A cluster that does not answer has no page: Prometheus shows `up` 0.
-2. What did not answer is absent, never 0 or -1, and is counted in `rayft_exporter_unanswered`.
+2. What did not answer is absent, never 0 or -1, and is counted in `rayft_exporter_unanswered`. So is a sum that lacks a
+   partition: it would fall where a lag grows.
 3. A page asks for PARTITIONS_MAX partitions and GROUPS_MAX groups at most. What is left out is counted too.
 """
 
@@ -20,7 +21,7 @@ from actors.client.metadata import Metadata, Topic
 from actors.client.operations.group_offsets.positions import Position, positions
 from actors.client.operations.groups import Group, Listed, describe, list_groups
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
+from actors.client.operations.offsets import EARLIEST, LATEST, TRIES_SAMPLED, Found, list_offsets
 from actors.command.by_address.connection import connected, wrong
 from actors.command.by_address.ended_by_signals import ended_by_signals
 from actors.host.client.blocking import Kafka
@@ -102,8 +103,8 @@ class Exporter:
         """(ends, beginnings) of the logs that have answered."""
         if not parts:
             return {}, {}
-        tasks = [self._kafka.start(list_offsets(parts, at), ANSWER_S) for at in (LATEST, EARLIEST)]
-        told = [self._kafka.wait(task) for task in tasks]
+        tasks = [self._kafka.start(list_offsets(parts, at, tries=TRIES_SAMPLED), ANSWER_S) for at in (LATEST, EARLIEST)]
+        told = [self._told(task) or {} for task in tasks]
         ends, begins = (
             {part: one.offset for part, one in each.items() if isinstance(one, Found) and one.offset >= 0}
             for each in told
@@ -113,7 +114,8 @@ class Exporter:
 
     def _groups(self) -> Iterator[tuple[Listed, dict[Part, Any], Group | None]]:
         """Each group, where it reads on, and its description; None: its coordinator did not tell."""
-        listed, refused = self._kafka.run(list_groups(), ANSWER_S)
+        told = self._told(self._kafka.start(list_groups(), ANSWER_S))
+        listed, refused = told if told is not None else ({}, ("all",))
         self._unanswered["brokers"] += len(refused)
         chosen = [one for name, one in sorted(listed.items()) if self._texts[1] in name]
         self._unanswered["groups"] += max(0, len(chosen) - GROUPS_MAX)
@@ -148,21 +150,26 @@ class Exporter:
             yield Sample(MEMBERS, (listed.name,), len(group.members))
         offsets: dict[str, int] = {}
         lags: dict[str, int] = {}
+        partial: set[Any] = set()  # sums that would be too small
         for (topic, number), one in sorted(told.items()):
             if self._texts[0] not in topic:
                 continue
             if not isinstance(one, Position):
                 self._unanswered["partitions"] += 1
+                partial |= {(OFFSETS, topic), (LAGS, topic)}
                 continue
             labels = (listed.name, topic, str(number))
             yield Sample(OFFSET, labels, one.offset)
             offsets[topic] = offsets.get(topic, 0) + one.offset
             lag = one.behind(ends.get((topic, number)))
-            if lag is not None:
-                yield Sample(LAG, labels, lag)
-                lags[topic] = lags.get(topic, 0) + lag
-        yield from (Sample(OFFSETS, (listed.name, topic), total) for topic, total in offsets.items())
-        yield from (Sample(LAGS, (listed.name, topic), total) for topic, total in lags.items())
+            if lag is None:
+                partial.add((LAGS, topic))
+                continue
+            yield Sample(LAG, labels, lag)
+            lags[topic] = lags.get(topic, 0) + lag
+        for family, sums in ((OFFSETS, offsets), (LAGS, lags)):
+            whole = ((topic, total) for topic, total in sums.items() if (family, topic) not in partial)
+            yield from (Sample(family, (listed.name, topic), total) for topic, total in whole)
 
 
 def _all() -> Steps[Metadata]:

@@ -16,7 +16,7 @@ from actors.client.operations.group_offsets.positions import Position, positions
 from actors.client.operations.group_offsets.seeking import Unnamed, seek
 from actors.client.operations.groups import Group
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import Found, list_offsets
+from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.command.by_address import parts
 from actors.command.by_address.connection import connected
 from actors.command.by_address.places import where
@@ -79,7 +79,7 @@ def _describe(options: argparse.Namespace) -> int:
         found = _positions(kafka, group)
         owners = _owners(group)
         shown = sorted({*found, *(owners if group.type != operations.STREAMS else ())})
-        ends = kafka.run(list_offsets(shown))
+        ends = kafka.run(list_offsets(shown, tries=TRIES_SAMPLED))
     rows = [_row(part, found.get(part), ends[part], owner) for part in shown for owner in owners.get(part) or [None]]
     if options.output == "table":
         epoch = f", epoch {group.epoch}" if group.epoch >= 0 else ""

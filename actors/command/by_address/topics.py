@@ -9,12 +9,13 @@ from actors.client.errors import ClientError, NotInTime
 from actors.client.metadata import Topic
 from actors.client.operations import configs
 from actors.client.operations import topics as operations
-from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
+from actors.client.operations.offsets import EARLIEST, LATEST, TRIES_SAMPLED, Found, list_offsets
 from actors.command.by_address.connection import connected, wrong
 from actors.command.output import listing
 from actors.command.output.listing import BOOL, INT, INTS, LONG, TEXT, Listing
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
+from actors.why.phrases import counted
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import ZERO_UUID
 
@@ -125,10 +126,14 @@ def _describe(options: argparse.Namespace) -> int:
 def _offsets(kafka: Kafka, parts: list[tuple[str, int]], at: int) -> dict[tuple[str, int], int]:
     """The offset of each partition whose leader tells it."""
     try:
-        found = kafka.run(list_offsets(parts, at), OFFSETS_S)
+        found = kafka.run(list_offsets(parts, at, tries=TRIES_SAMPLED), OFFSETS_S)
     except NotInTime as error:
         print(f"rayft: offsets are not shown: {error}", file=sys.stderr)
         return {}
+    lacks = [one for one in found.values() if isinstance(one, ClientError)]
+    if lacks:
+        count = f"{len(lacks)} of {counted(len(parts), 'partition')}"
+        print(f"rayft: offsets of {count} are not shown: {lacks[0]}", file=sys.stderr)
     return {part: one.offset for part, one in found.items() if isinstance(one, Found)}
 
 

@@ -9,7 +9,7 @@ from actors.client.errors import ClientError
 from actors.client.metadata import Topic
 from actors.client.operations import configs, topics
 from actors.client.operations.each import alone
-from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
+from actors.client.operations.offsets import EARLIEST, LATEST, TRIES_SAMPLED, Found, list_offsets
 from actors.client.operations.record_deletion import ALL, delete_records
 from actors.host.client.asynchronous import Kafka
 from actors.page.changes.given import Given
@@ -53,8 +53,8 @@ async def lost(kafka: Kafka, lags: Lags, name: str) -> Lost:
     parts = [(name, one.number) for one in found.partitions.values() if one.leader >= 0]
     records: int | None = 0 if len(parts) == len(found.partitions) else None
     try:
-        begins = await kafka.run(list_offsets(parts, EARLIEST), ANSWER_S)
-        ends = await kafka.run(list_offsets(parts, LATEST), ANSWER_S)
+        begins = await kafka.run(list_offsets(parts, EARLIEST, tries=TRIES_SAMPLED), ANSWER_S)
+        ends = await kafka.run(list_offsets(parts, LATEST, tries=TRIES_SAMPLED), ANSWER_S)
     except ClientError:
         records = None
     for part in parts if records is not None else ():

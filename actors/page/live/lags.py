@@ -15,7 +15,7 @@ from actors.client.operations.group_offsets import positions as operations
 from actors.client.operations.group_offsets.positions import Position
 from actors.client.operations.groups import Listed, list_groups
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import Found, list_offsets
+from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.host.client.asynchronous import Kafka
 from actors.page.live.samples import Samples
 
@@ -84,7 +84,7 @@ class Lags:
         turns = asyncio.Semaphore(AT_ONCE)
         told = await asyncio.gather(*(self._positions(one, turns) for one in chosen[:GROUPS_MAX]))
         parts = {part for positions in told for part, one in positions.items() if one.lag is None}
-        ends = await self._kafka.run(list_offsets(sorted(parts)), ANSWER_S) if parts else {}
+        ends = await self._kafka.run(list_offsets(sorted(parts), tries=TRIES_SAMPLED), ANSWER_S) if parts else {}
         self.groups = {}
         sampled: dict[Any, float] = {}
         for group, positions in zip(chosen, told, strict=False):

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from actors.client.operations import groups as operations
 from actors.client.operations.groups import STREAMS, Group
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import Found, list_offsets
+from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.page.live.lags import ANSWER_S, Lags, positions
 from actors.page.routes.asking import number, text, told
 from actors.page.routes.records import live
@@ -83,7 +83,7 @@ async def _group(request: Request, name: str) -> Response:
     for member in found.members if found.type != STREAMS else ():
         owners |= {(topic, one): member.id for topic, numbers in member.assignment.items() for one in numbers}
     parts = sorted({*held, *owners})
-    ends = await kafka.run(list_offsets(parts), ANSWER_S) if parts else {}
+    ends = await kafka.run(list_offsets(parts, tries=TRIES_SAMPLED), ANSWER_S) if parts else {}
     rows = []
     for part in parts:
         position = held.get(part)

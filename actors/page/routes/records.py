@@ -13,7 +13,7 @@ from starlette.responses import Response
 from actors.client.errors import ClientError
 from actors.client.operations import configs
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
+from actors.client.operations.offsets import EARLIEST, LATEST, TRIES_SAMPLED, Found, list_offsets
 from actors.client.operations.topics import describe
 from actors.page.decoding.decoded import Decoder, decoder
 from actors.page.live.reading import FIELDS, READERS_MAX, Progress, Wish, last, read
@@ -59,7 +59,7 @@ async def topic(request: Request) -> Response:
 
 async def _offsets(request: Request, parts: list[Part], at: int) -> dict[Part, int]:
     try:
-        found = await live(request).kafka.run(list_offsets(parts, at), OFFSETS_S)
+        found = await live(request).kafka.run(list_offsets(parts, at, tries=TRIES_SAMPLED), OFFSETS_S)
     except ClientError:
         return {}
     return {part: one.offset for part, one in found.items() if isinstance(one, Found)}

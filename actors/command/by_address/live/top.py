@@ -21,7 +21,7 @@ from actors.client.metadata import Topic
 from actors.client.operations.group_offsets.positions import Position, positions
 from actors.client.operations.groups import Listed, list_groups
 from actors.client.operations.leaders import Part
-from actors.client.operations.offsets import Found, list_offsets
+from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.command.by_address import health
 from actors.command.by_address.connection import connected
 from actors.command.by_address.ended_by_signals import ended_by_signals
@@ -78,7 +78,7 @@ class Look:
                 f"{left_out} topics are left out, as {PARTITIONS_MAX} partitions are asked at most: --topic TEXT chooses"
             )
         parts = [(name, number) for name, count in chosen.items() for number in range(count)]
-        found = kafka.run(list_offsets(parts), ANSWER_S) if parts else {}
+        found = kafka.run(list_offsets(parts, tries=TRIES_SAMPLED), ANSWER_S) if parts else {}
         ends = {part: one.offset for part, one in found.items() if isinstance(one, Found)}
         self.topics = self.growth.topics(time.monotonic(), chosen, ends)
         if len(ends) < len(parts):
@@ -97,7 +97,7 @@ class Look:
         if len(held) < len(chosen):
             self.unseen.append(f"{len(chosen) - len(held)} of {len(chosen)} groups did not tell where they read on")
         parts = {part for group in held.values() for part, one in group.items() if one.lag is None}
-        ends = kafka.run(list_offsets(sorted(parts)), ANSWER_S) if parts else {}
+        ends = kafka.run(list_offsets(sorted(parts), tries=TRIES_SAMPLED), ANSWER_S) if parts else {}
         lags = {one.name: _lag(held.get(one.name, {}), ends) for one in chosen}
         self.groups = self.growth.groups(time.monotonic(), lags)
 
