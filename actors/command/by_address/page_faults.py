@@ -1,8 +1,9 @@
 """Faults for demonstration: what the page of `rayft up --ui --allow-changes` may have done to the nodes of its cluster.
 
-The page is a process of its own, and asks over a socket that only it was given: a line of JSON, {"do": word, "node": id},
-and a line back, {"said": sentence}, {"nodes": [...]} or {"error": sentence}. This file alone decides what may be done
-(`DEEDS`), and that one thing is done at a time. Cutting the network between nodes is not among it.
+The page is a process of its own, and asks over a socket that only it was given: a line of JSON, {"do": word, "node": id,
+"number": any}, and a line back, {"said": sentence}, {"nodes": [...]} or {"error": sentence}, with the same number. This file
+alone decides what may be done (`DEEDS`), and that one thing is done at a time. Cutting the network between nodes is not
+among it.
 """
 
 import json
@@ -62,8 +63,8 @@ class PageFaults:
         with self._sock.makefile("rb") as lines:
             try:
                 while line := lines.readline(LINE_BYTES_MAX):
-                    answer = json.dumps(self.answer(line)).encode()
-                    self._sock.sendall(answer + b"\n")
+                    answer = {**self.answer(line), **_number(line)}
+                    self._sock.sendall(json.dumps(answer).encode() + b"\n")
             except (OSError, ValueError):
                 return  # the page has ended
 
@@ -101,6 +102,14 @@ class PageFaults:
             }
             for ids, state in self._cluster.states.items()
         ]
+
+
+def _number(line: bytes) -> dict[str, Any]:
+    """The number of a question, which its answer repeats."""
+    try:
+        return {"number": json.loads(line)["number"]}
+    except (ValueError, TypeError, KeyError):
+        return {}
 
 
 def _named(ids: tuple[int, ...]) -> str:

@@ -24,6 +24,8 @@ class Nodes:
         self._sock = socket.socket(fileno=number)
         self._turn = asyncio.Lock()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._asked = 0
+        """How many questions were asked. Each has a number, so that a late answer is not taken for that of the next one."""
 
     async def states(self) -> list[dict[str, Any]]:
         """The nodes: their ids and roles, their state, and what may be done to each. Raises ValueError."""
@@ -41,21 +43,22 @@ class Nodes:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(sock=self._sock, limit=LINE_BYTES_MAX)
             reader, writer = self._streams
+            self._asked += 1
+            answer: dict[str, Any] = {}
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    writer.write(json.dumps(question).encode() + b"\n")
+                    writer.write(json.dumps({**question, "number": self._asked}).encode() + b"\n")
                     await writer.drain()
-                    line = await reader.readline()
+                    while answer.get("number") != self._asked and (line := await reader.readline()):
+                        answer = json.loads(line)
             except TimeoutError:
-                writer.close()  # a late answer would be taken for that of the next question
                 raise ValueError(
                     f"The command that started the nodes did not answer within {ANSWER_S:.0f} s."
                 ) from None
             except (OSError, ValueError):
-                line = b""
-        if not line:
+                answer = {}
+        if answer.get("number") != self._asked:
             raise ValueError("The command that started the nodes is gone.")
-        answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise ValueError(f"{answer['error'][:1].upper()}{answer['error'][1:]}.")
         return answer

@@ -14,6 +14,7 @@ from actors.page.metadata.moments import Moment
 from actors.page.metadata.slices import rows
 from actors.page.routes.asking import Place, moment, number, place, told
 from actors.page.routes.streams import Places, Streamed
+from actors.page.shown import FAILURES
 from actors.page.watched import Watched
 from actors.replay.columns.tables import uuid
 
@@ -34,7 +35,10 @@ def _cluster(here: Place) -> dict[str, Any]:
     found = here.slot.found
     if found is None:
         return {"name": here.slot.name, "open": False, "well": False, "sentence": here.slot.why}
-    verdict = found.verdict(found.known.moment(""))
+    try:
+        verdict = found.verdict(found.known.moment(""))
+    except FAILURES as error:  # it keeps no other from being shown
+        return {"name": here.slot.name, "open": True, "well": False, "sentence": str(error)}
     return {"name": here.slot.name, "open": True, "well": verdict.is_well, "sentence": verdict.sentence}
 
 

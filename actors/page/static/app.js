@@ -81,12 +81,17 @@ class App {
     location.hash = this.link(view, params);
   }
 
-  /** Change parameters of the address, without a step in the browser's history. */
-  set(params) {
-    for (const [name, value] of Object.entries(params)) value === "" || value === null ? this.route.params.delete(name) : this.route.params.set(name, value);
+  /** Write the address anew, with the cluster that is shown. */
+  replace() {
     if (this.cluster) this.route.params.set("cluster", this.cluster);
     const path = [this.route.view, ...this.route.rest].map(encodeURIComponent).join("/");
     history.replaceState(null, "", `#/${path}${this.route.params.size ? `?${this.route.params}` : ""}`);
+  }
+
+  /** Change parameters of the address, without a step in the browser's history. */
+  set(params) {
+    for (const [name, value] of Object.entries(params)) value === "" || value === null ? this.route.params.delete(name) : this.route.params.set(name, value);
+    this.replace();
     if ("at" in params) return this.moved();
     this.shown?.update?.();
   }
@@ -110,6 +115,7 @@ class App {
   async survey() {
     const { clusters } = await ask("/clusters");
     if (clusters.length < 2) return;
+    this.clusters = new Set(clusters.map((one) => one.name));
     const wanted = this.cluster || this.route.params.get("cluster");
     this.cluster = clusters.some((one) => one.name === wanted) ? wanted : (clusters.find((one) => one.open) ?? clusters[0]).name;
     choose(this.cluster);
@@ -138,7 +144,12 @@ class App {
 
   async navigate() {
     this.route = this.read();
-    if (this.cluster && this.route.params.get("cluster") && this.route.params.get("cluster") !== this.cluster) return location.reload();
+    const named = this.route.params.get("cluster");
+    if (this.cluster && named && named !== this.cluster) {
+      if (this.clusters.has(named)) return location.reload();
+      this.replace();
+      this.say(new Error(`This page shows no cluster called ${named}: this is ${this.cluster}.`), true);
+    }
     this.fold(false);
     shutDrawer();
     for (const [name, link] of this.links) {

@@ -364,6 +364,12 @@ def test_another_cluster_is_chosen_above_and_stays_in_the_address(
         walker.page.reload()
         walker.page.wait_for_selector("main >> text=__consumer_offsets")
         assert walker.page.evaluate("document.documentElement.scrollWidth") <= 390
+        loads: list[Any] = []
+        walker.page.on("load", lambda *_: loads.append(1))
+        walker.page.evaluate("location.hash = '#/topics?cluster=gone'; location.reload()")
+        walker.page.wait_for_selector("[role=alert] >> text=no cluster called gone")
+        walker.until("new URLSearchParams(location.hash.split('?')[1]).get('cluster') !== 'gone'")
+        assert len(loads) == 1, "an address of a cluster that is not shown is no reason to begin again and again"
         assert walker.wrong == []
 
 

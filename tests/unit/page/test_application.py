@@ -37,6 +37,18 @@ def of(recorded: Recorded) -> Guard:
     )
 
 
+def test_one_whose_log_is_lost_keeps_no_other_from_being_shown() -> None:
+    class Lost(Recorded):
+        def explain(self, *_: Any) -> Any:
+            raise OSError(5, "Input/output error")
+
+    found = {name: Slot(name, Watched(name, kind(LOG))) for name, kind in (("lost", Lost), ("whole", Recorded))}
+    page = application(found, Access(frozenset({f"http://{HOST}"}), "s", "c", False))
+    status, told = asyncio.run(ask(page, "/api/v1/clusters"))
+    assert status == 200 and [one["name"] for one in told["clusters"]] == ["lost", "whole"]
+    assert told["clusters"][0]["sentence"] == "[Errno 5] Input/output error" and not told["clusters"][0]["well"]
+
+
 async def ask(
     page: Guard, path: str, *messages: dict[str, Any], method: str = "GET", slow_s: float = 0
 ) -> tuple[int, Any]:

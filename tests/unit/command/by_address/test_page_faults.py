@@ -48,7 +48,8 @@ def asked(nodes: Nodes, *lines: bytes) -> list[dict[str, Any]]:
 
 
 def test_the_nodes_and_what_may_be_done_to_each(nodes: Nodes) -> None:
-    (told,) = asked(nodes, b'{"do": "nodes"}')
+    (told,) = asked(nodes, b'{"do": "nodes", "number": 7}')
+    assert told.pop("number") == 7
     assert [(one["ids"], one["roles"], one["state"], one["deeds"]) for one in told["nodes"]] == [
         ([1], ["broker"], "serves", ["kill", "freeze", "restart"]),
         ([2], ["broker"], "frozen", ["kill", "thaw"]),
