@@ -12,10 +12,11 @@ from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.credentials import Credentials
 from actors.node.api.forwarding import ALL_BYTES_MAX, Forwarder
 from actors.node.api.perform import perform
+from actors.node.api.security.authorizer import from_broker
 from actors.node.api.table import CLIENTS_OWN
 from actors.node.api.throttling import charge, charge_forwarded, mute
 from actors.node.net.channels import Channels
-from actors.node.net.connections import DATA_KINDS, GONE, LET_GO_FROM, Connection, Slot
+from actors.node.net.connections import DATA_KINDS, FETCH, GONE, LET_GO_FROM, Connection, Slot
 from actors.node.net.farewell import LEAVE_GROUP, PRODUCE
 from actors.node.net.long_requests import COUNTED_FROM
 from actors.node.net.request_channel import LOGIN, RequestChannel
@@ -96,6 +97,17 @@ class Dispatch:
                 return False
         return True
 
+    def _follows(self, call: Call) -> bool:
+        """Whether a broker fetches, by its rights: its connection is known for a follower's behind its first Fetch alone,
+        which is the longest one that it sends. Without an authorizer everybody has these rights, and nobody is spared."""
+        broker = self.broker
+        return (
+            call.api_key == FETCH
+            and broker is not None
+            and broker.authorizer.enabled
+            and from_broker(broker.authorizer, self.runtime.config, call)
+        )
+
     def failed(self, connection: Connection, api: str, error: Exception) -> None:
         """A handler broke: a mistake in the source. The peer sees a closed connection, the log the whole story."""
         self.report(api, error)
@@ -150,7 +162,7 @@ class Dispatch:
         try:
             if counted:
                 is_longer = partial(framing.is_longer, api.name, version, frame, position)
-                if not requests.may_read(slot, frame, is_longer):
+                if not self._follows(call) and not requests.may_read(slot, frame, is_longer):
                     return
                 request, entries = framing.decode_counted_request(api.name, version, frame, position)
                 requests.connections.long_requests.read(slot, entries)

@@ -10,7 +10,8 @@ alone decides which of them are read. Rules:
    the others waiting. While a bound is reached, such a request waits in its frame, and what is behind it on its connection
    with it. The last one that is read may go above the bound, whatever its size: so each is read in the end.
 3. Hosts take turns, and within a host its connections. A request that comes meanwhile stands behind those that wait.
-4. A follower's connection never waits: what others wait for may be waiting for its Fetch.
+4. A follower's connection never waits: what others wait for may be waiting for its Fetch. Nor does the first Fetch of one,
+   where rights tell who is a broker (`api/dispatch.py`).
 """
 
 from collections.abc import Callable, Iterator

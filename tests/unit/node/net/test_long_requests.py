@@ -11,6 +11,7 @@ from actors.wire.messages import message
 from tests.heaviest import heavy
 from tests.unit.node.net.test_request_channel import PLAIN, Lab
 
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SHORT, LONG, LONGEST = 100, 1_000, 8_000
 """Topics of a Fetch; each has a partition, so there are twice as many entries."""
 
@@ -106,9 +107,9 @@ def test_a_connection_that_goes_leaves_the_line(requests: LongRequests) -> None:
 class Node:
     """A node whose memory is full with one of the longest requests."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
         monkeypatch.setattr(long_requests, "BYTES_MAX", 10_000 * ENTRY_BYTES)
-        self.lab = Lab()
+        self.lab = Lab(**settings)
         self.held: Any = self.lab.node.requests.connections
 
     def ask(self, topics: int, conn: int | None = None) -> int:
@@ -187,3 +188,21 @@ def test_one_for_which_no_memory_is_left_while_it_is_looked_at_costs_its_own_con
     assert node.until(first, later) == [first, later]
     assert node.held.long_requests.bytes == 0
     assert any("no memory is left to read a Fetch" in line for line in node.lab.world.lines)
+
+
+@pytest.mark.parametrize("is_broker", [True, False])
+def test_the_first_fetch_of_a_broker_does_not_wait_where_rights_tell_who_is_one(
+    is_broker: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower begins its session with all its partitions: no later Fetch of it is as long."""
+    node = Node(monkeypatch, **{"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS;User:1"})
+    first = node.ask(LONGEST)
+    if not is_broker:
+        monkeypatch.setattr("actors.node.api.dispatch.from_broker", lambda *given: False)
+    node.lab.turn(0)
+    rest = node.held.long_requests.bytes
+    node.ask(LONGEST)
+    for _ in range(3):
+        node.lab.turn(0)
+    assert first and rest > 0
+    assert (node.held.long_requests.bytes > rest) is is_broker
