@@ -90,8 +90,9 @@ class Lags:
         for group, positions in zip(chosen, told, strict=False):
             lags = {part: one.behind(_offset(ends.get(part))) for part, one in positions.items()}
             known = {part: lag for part, lag in lags.items() if lag is not None}
+            whole = bool(known) and len(known) == len(lags)  # a sum without one would fall where it grows
             sampled |= {(group.name, *part): float(lag) for part, lag in known.items()}
-            self.groups[group.name] = Behind(group, sum(known.values()) if known else None, len(positions))
+            self.groups[group.name] = Behind(group, sum(known.values()) if whole else None, len(positions))
         self.groups |= {one.name: Behind(one, None, 0) for one in chosen[GROUPS_MAX:]}
         self.asked_ms = int(time.time() * 1000)
         self.samples.add(self.asked_ms, sampled)

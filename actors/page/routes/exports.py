@@ -21,6 +21,7 @@ from actors.page.decoding.decoded import Decoder
 from actors.page.live.reading import Found, Wish, read
 from actors.page.routes.asking import text
 from actors.page.routes.records import dicts, live, reader, streamed, wish_of
+from actors.page.routes.streams import BrokenOff
 from actors.page.watched import Live
 
 EXPORT_MAX = 1_000_000
@@ -32,10 +33,6 @@ SCHEMA = pa.schema([
 FORMS = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 
 
-class BrokenOff(Exception):
-    """A file cannot be ended as it should, so its connection ends before it does."""
-
-
 async def export(request: Request) -> Response:
     """Records as JSON lines or Parquet, to be kept."""
     wish, form = wish_of(request, EXPORT_MAX)._replace(is_tail=False), text(request, "format", "jsonl")
@@ -44,7 +41,7 @@ async def export(request: Request) -> Response:
     name = "".join(one if (one.isalnum() and one.isascii()) or one in "-_." else "_" for one in wish.topic)
     headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
     made = _parquet(live(request), wish) if form == "parquet" else _lines(live(request), wish)
-    return streamed(request, made, FORMS[form], headers)
+    return streamed(request, made, FORMS[form], headers, is_file=True)
 
 
 async def _tables(live: Live, wish: Wish) -> AsyncIterator[pa.Table]:

@@ -102,11 +102,13 @@ async def records(request: Request) -> Response:
     return streamed(request, _told(live(request), wish, preview), "text/event-stream", {"x-accel-buffering": "no"})
 
 
-def streamed(request: Request, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> Response:
+def streamed(
+    request: Request, body: AsyncIterator[bytes], kind: str, headers: dict[str, str], is_file: bool = False
+) -> Response:
     readers: Places = request.app.state.readers
     if readers.is_full:
         return told({"error": f"{READERS_MAX} readings are under way already: stop one, then try again."}, 503)
-    return Streamed(readers, body, kind, headers)
+    return Streamed(readers, body, kind, headers, is_file)
 
 
 async def _told(live: Live, wish: Wish, preview: int) -> AsyncIterator[bytes]:

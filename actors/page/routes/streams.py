@@ -1,7 +1,8 @@
 """Answers that have no end, or a far one: how many there may be at once, and how they end with the page.
 
 This file alone decides that. An answer has its place from the moment in which it is promised until it is over, also if it
-never began to be sent. When the page ends, each ends as if there were no more to send: its reader sees no damage.
+never began to be sent. When the page ends, an answer of events ends as if there were no more to send: its reader asks again.
+A file is broken off, so that nobody takes a part of it for the whole.
 """
 
 import asyncio
@@ -10,6 +11,10 @@ from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
+
+
+class BrokenOff(Exception):
+    """A file cannot be ended as it should, so its connection ends before it does."""
 
 
 class Places:
@@ -33,8 +38,12 @@ class Places:
 class Streamed(StreamingResponse):
     """An answer that is made while it is sent."""
 
-    def __init__(self, places: Places, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> None:
-        """The place is taken now. Raises ValueError for headers that no answer can have."""
+    def __init__(
+        self, places: Places, body: AsyncIterator[bytes], kind: str, headers: dict[str, str], is_file: bool = False
+    ) -> None:
+        """The place is taken now. `is_file`: it is kept by its reader, and has an end. Raises ValueError for headers that no
+        answer can have."""
+        self._is_file = is_file
         self.ended = asyncio.Event()
         super().__init__(self._until_ended(body), media_type=kind, headers=headers)
         self._places = places
@@ -54,6 +63,8 @@ class Streamed(StreamingResponse):
             while True:
                 await asyncio.wait((coming, ended), return_when=asyncio.FIRST_COMPLETED)
                 if ended.done():
+                    if self._is_file:
+                        raise BrokenOff("the page has ended")
                     return
                 try:
                     yield coming.result()

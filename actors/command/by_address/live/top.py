@@ -127,10 +127,10 @@ def _positions(kafka: Kafka, groups: list[Listed]) -> dict[str, dict[Part, Posit
 
 
 def _lag(group: Mapping[Part, Position], ends: Mapping[Part, Any]) -> int | None:
-    """The sum over the partitions of which it is known; None: of none."""
+    """The sum over all partitions; None: it is not known of one of them, and a sum without it would fall where it grows."""
     each = [one.behind(ends[part].offset if isinstance(ends.get(part), Found) else None) for part, one in group.items()]
     known = [lag for lag in each if lag is not None]
-    return sum(known) if known else None
+    return sum(known) if known and len(known) == len(each) else None
 
 
 def run(options: argparse.Namespace) -> int:
