@@ -14,8 +14,9 @@ LOWEST = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 """The first version of ListOffsets that knows each kind."""
 
 
-TRIES_SAMPLED = 3
-"""How often leaders are asked by whoever looks again soon: one that is away keeps nothing of the others from being told."""
+TRIES_SAMPLED = 5
+"""How often leaders are asked by whoever looks again soon: one that is away keeps nothing of the others from being told. It
+takes some 1.5 s, so that a leader that has just been elected is waited for."""
 
 
 class Found(NamedTuple):
