@@ -18,7 +18,7 @@ import rayft
 from actors.client.errors import ClientError
 from actors.pipeline import ray as door
 from actors.pipeline.ray_sink import Sink
-from actors.pipeline.sink.values import OtherQuery
+from actors.pipeline.sink.values import OtherQuery, WentBack
 from actors.pipeline.slices import DataLoss
 from tests.integration import rays
 from tests.integration.arrow.test_read import consumed, written
@@ -151,7 +151,8 @@ def test_a_dataset_is_written_once_or_not_at_all(topics: Topics, name: str) -> N
     job(5)
     assert committed(topics, name) == list(range(30))
     job(5)
-    job(4)
+    with pytest.raises(WentBack, match="batch 4 comes behind batch 5"):
+        job(4)
     assert committed(topics, name) == list(range(30))
     assert job(None).batch == 6
     assert len(committed(topics, name)) == 60

@@ -37,8 +37,10 @@ def test_nothing_of_a_request_is_in_a_cycle(nodes: Nodes, listener: Listener, na
         for path in lists(message(f"{name}Request"), version)[1:]:
             gc.disable()
             try:
-                nodes.handle(listener, name, version, heavy(name, version, path, MANY), _uncounted)
-                left = _left()
+                left: list[Any] = []
+                for _ in range(2):  # what only the first one finds is of tests before
+                    nodes.handle(listener, name, version, heavy(name, version, path, MANY), _uncounted)
+                    left = _left()
             finally:
                 gc.enable()
                 gc.unfreeze()

@@ -153,6 +153,8 @@ class Committed:
     def high_watermark(self) -> int:
         return self.lab.next_offset
 
+    committed_offset = high_watermark
+
     told_high_watermark = high_watermark
 
     @property
