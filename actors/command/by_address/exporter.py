@@ -12,6 +12,7 @@ page, and how much. Rules:
 import argparse
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ AT_ONCE = 50
 """How many groups are asked side by side."""
 ANSWER_S = 10.0
 """How long each answer may take, s."""
+PAGE_S = 20.0
+"""How long all answers of a page may take together, s: the door gives a page up after 30 s."""
 OPTION = "--listen"
 TOPIC, PART = ("topic",), ("topic", "partition")
 GROUP, GROUP_TOPIC, GROUP_PART = ("consumergroup",), ("consumergroup", "topic"), ("consumergroup", "topic", "partition")
@@ -81,11 +84,14 @@ class Exporter:
         self._kafka = kafka
         self._texts = topic, group
         self._unanswered: dict[str, int] = {}
+        self._until_s = 0.0
+        """The monotonic time by which the page has to be there."""
 
     def samples(self) -> list[Sample]:
         """Everything that is shown, as of now. Raises ClientError if no broker answers."""
+        self._until_s = time.monotonic() + PAGE_S
         self._unanswered = dict.fromkeys(("brokers", "topics", "partitions", "groups"), 0)
-        metadata: Metadata = self._kafka.run(_all(), ANSWER_S)
+        metadata: Metadata = self._kafka.run(_all(), self._seconds())
         found = [*_of_brokers(metadata)]
         topics, left_out = _chosen({name: one for name, one in metadata.topics.items() if self._texts[0] in name})
         self._unanswered["topics"] += left_out
@@ -99,11 +105,17 @@ class Exporter:
         found += [Sample(UNANSWERED, (what,), count) for what, count in self._unanswered.items()]
         return found
 
+    def _seconds(self) -> float:
+        return max(0.1, min(ANSWER_S, self._until_s - time.monotonic()))
+
     def _offsets(self, parts: list[Part]) -> tuple[dict[Part, int], dict[Part, int]]:
         """(ends, beginnings) of the logs that have answered."""
         if not parts:
             return {}, {}
-        tasks = [self._kafka.start(list_offsets(parts, at, tries=TRIES_SAMPLED), ANSWER_S) for at in (LATEST, EARLIEST)]
+        tasks = [
+            self._kafka.start(list_offsets(parts, at, tries=TRIES_SAMPLED), self._seconds())
+            for at in (LATEST, EARLIEST)
+        ]
         told = [self._told(task) or {} for task in tasks]
         ends, begins = (
             {part: one.offset for part, one in each.items() if isinstance(one, Found) and one.offset >= 0}
@@ -114,7 +126,7 @@ class Exporter:
 
     def _groups(self) -> Iterator[tuple[Listed, dict[Part, Any], Group | None]]:
         """Each group, where it reads on, and its description; None: its coordinator did not tell."""
-        told = self._told(self._kafka.start(list_groups(), ANSWER_S))
+        told = self._told(self._kafka.start(list_groups(), self._seconds()))
         listed, refused = told if told is not None else ({}, ("all",))
         self._unanswered["brokers"] += len(refused)
         chosen = [one for name, one in sorted(listed.items()) if self._texts[1] in name]
@@ -124,8 +136,8 @@ class Exporter:
             tasks = [
                 (
                     one,
-                    self._kafka.start(positions(one.name, one.type), ANSWER_S),
-                    self._kafka.start(describe(one.name, one.type or None), ANSWER_S),
+                    self._kafka.start(positions(one.name, one.type), self._seconds()),
+                    self._kafka.start(describe(one.name, one.type or None), self._seconds()),
                 )
                 for one in chosen[begin : begin + AT_ONCE]
             ]

@@ -6,7 +6,7 @@ This file alone decides what they may take of the process. Rules:
    longest without a whole request, or else without taking its answer; where all wait for theirs, it is closed.
 2. A request has `REQUEST_BYTES_MAX` bytes at most and `REQUEST_S` seconds to arrive, its answer `ANSWER_S` to be taken.
 3. One page is made at a time. Every connection whose request is there by then gets it. The next one is made after a
-   rest of `REST` times what this one took, so that no number of requests has more than a part of the node. Light requests
+   rest of `REST` times what this one took (`REST_S_MAX` at most), so that no number of requests has more than a part of the node. Light requests
    (whether the node lives, say) do not wait for that: theirs is a page apart, one in `LIGHT_REST_S`.
 4. A connection is closed behind its answer.
 """
@@ -25,6 +25,8 @@ REQUEST_S = 5.0
 ANSWER_S = 30.0
 REST = 4
 LIGHT_REST_S = 0.01
+REST_S_MAX = 5.0
+"""The longest rest, s: a page may take long since others were waited for, and who asks next is given up after ANSWER_S."""
 LOOK_S = 0.5
 END = b"\r\n\r\n"
 
@@ -210,7 +212,7 @@ class HttpDoor:
                 else:
                     self._say(one, status, headers, body)
         ended_s = time.monotonic()
-        self._rest_until_s[light] = ended_s + (LIGHT_REST_S if light else REST * (ended_s - began_s))
+        self._rest_until_s[light] = ended_s + (LIGHT_REST_S if light else min(REST * (ended_s - began_s), REST_S_MAX))
 
     def _say(self, one: _Connection, status: str, headers: Mapping[str, str], body: bytes) -> None:
         told = {**headers, "Content-Length": str(len(body)), "Connection": "close"}
