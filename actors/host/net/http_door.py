@@ -6,8 +6,8 @@ This file alone decides what they may take of the process. Rules:
    longest without a whole request, or else without taking its answer; where all wait for theirs, it is closed.
 2. A request has `REQUEST_BYTES_MAX` bytes at most and `REQUEST_S` seconds to arrive, its answer `ANSWER_S` to be taken.
 3. One page is made at a time. Every connection whose request is there by then gets it. The next one is made after a
-   rest of `REST` times what this one took (`REST_S_MAX` at most), so that no number of requests has more than a part of the node. Light requests
-   (whether the node lives, say) do not wait for that: theirs is a page apart, one in `LIGHT_REST_S`.
+   rest of `REST` times what this one took (`REST_S_MAX` at most), so that no number of requests has more than a part of the
+   node. Light requests (whether the node lives, say) do not wait for that: theirs is a page apart, one in `LIGHT_REST_S`.
 4. A connection is closed behind its answer.
 """
 
