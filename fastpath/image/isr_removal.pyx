@@ -11,9 +11,10 @@ or with more than 32 replicas; and `aside`.
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
-from fastpath.image.blocks cimport Block, Row
+from fastpath.image.blocks cimport Block
 from fastpath.image.broker_marks cimport Marks, free_marks, make_marks, mark_of, put_mark
 from fastpath.image.columns cimport Columns
+from fastpath.image.isr_change cimport add_isr_change
 from fastpath.image.slice_cost cimport JUDGED_COST, LOOKED_AT
 from fastpath.image.views cimport CHUNK, LIVE, RARE, Table
 
@@ -33,12 +34,10 @@ def departures(
     """
     cdef Block block = Block()
     cdef Table* table
-    cdef Row* change
     cdef const int32_t* replicas
-    cdef int32_t* isr
     cdef uint32_t isr_bits, rest
-    cdef int32_t leader, turn, latest, topic = -1, asked = -1, i
-    cdef Py_ssize_t row = from_row, at, cost = 0, size
+    cdef int32_t leader, leader_epoch, turn, latest, topic = -1, asked = -1, i
+    cdef Py_ssize_t row = from_row, at, cost = 0
     cdef const uint8_t* topic_id = NULL
     cdef bytes held = b""
     cdef Marks marks
@@ -98,22 +97,8 @@ def departures(
                 topic = table.topic[at]
                 held = columns.topic_ids.get(topic)
                 topic_id = <const uint8_t*><const char*>held
-            size = 0
-            for i in range(replicas[0]):
-                size += rest >> i & 1
-            isr = block.add_values(size)
-            change = block.add(topic_id)
-            change.isr_at = <int32_t>(block.values_count - size)
-            change.isr_size = <int32_t>size
-            change.number = table.number[at]
-            change.leader = leader
-            change.leader_epoch = table.leader_epoch[at] + (one_epoch or leader != table.leader[at])
-            change.partition_epoch = table.partition_epoch[at] + 1
-            size = 0
-            for i in range(replicas[0]):
-                if rest >> i & 1:
-                    isr[size] = replicas[1 + i]
-                    size += 1
+            leader_epoch = table.leader_epoch[at] + (one_epoch or leader != table.leader[at])
+            add_isr_change(block, table, at, topic_id, replicas, rest, leader, leader_epoch)
     finally:
         free_marks(&marks)
     return block, judged, (row if row < columns.row_end else -1), cost + (row - from_row) // LOOKED_AT
