@@ -1,8 +1,9 @@
-"""Options of the whole suite, and which tests run beside each other (`make test` has a pytest-xdist worker for each core).
+"""Options of the whole suite, and which tests run beside each other (`make test` has a pytest-xdist worker more than cores).
 
 Rules:
 
-1. Tests of real nodes are one group: a worker runs them one after the other, as their clusters need a core by themselves.
+1. Tests of real nodes are two groups: a worker runs those of a group one after the other. They wait more than they compute,
+   so that two groups and a worker that computes fill two cores.
 2. Any other file is a group too, so that its fixtures are made once; but a test of the simulator runs where there is time,
    and all tests of the replay run on one worker, as they share a session of Spark.
 3. A step of a handler that goes on behind the end of its slice fails the test in which it does.
@@ -11,6 +12,7 @@ Rules:
 """
 
 import os
+import re
 import sys
 import threading
 import time
@@ -22,6 +24,8 @@ import pytest
 from hypothesis import settings
 
 NODES = "tests/integration/"
+FIRST_NODES = re.compile(r"tests/integration/[a-i]\w*/")
+"""The folders of the first group of tests of real nodes; the others are the second, which takes about as long."""
 WORLDS = "tests/simulator/"
 REPLAY = "tests/unit/replay/"
 NICENESS = 19
@@ -38,10 +42,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def group(nodeid: str) -> str:
     """The name of a test's group."""
-    for together in (NODES, REPLAY):
-        if nodeid.startswith(together):
-            return together
+    if nodeid.startswith(NODES):
+        return f"{NODES} {1 if FIRST_NODES.match(nodeid) else 2}"
+    if nodeid.startswith(REPLAY):
+        return REPLAY
     return nodeid if nodeid.startswith(WORLDS) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """As many workers as cores and one: tests of real nodes wait most of their time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -86,7 +97,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _yield_to_others() -> None:
-    """For good: no worker gets tests of nodes after others, as their group is given out first."""
+    """For good: no worker gets tests of nodes after others, as their groups are given out first."""
     if os.nice(0) == NICENESS:
         return
     os.nice(NICENESS)
