@@ -27,8 +27,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 import rayft
 from actors.arrow.ranges import ranges
-from actors.arrow.record_columns import columns
 from actors.arrow.writing import LARGE
+from actors.arrow.written_columns import columns
 from actors.client.operations import topics
 from actors.client.operations.fetching import Fetched, Fetcher
 from actors.client.operations.producing import Placed
@@ -36,7 +36,7 @@ from actors.client.operations.producing import Producer as Sender
 from actors.client.properties import CODECS
 from actors.host.client.blocking import clock_ms, connect
 from bench import apache, frames
-from fastpath.arrow.record_batches import Batches, Closed
+from fastpath.arrow.columns_to_batches import Batches, Closed
 
 PARTITIONS = 6
 MEMORY = """

@@ -30,8 +30,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from actors.broker.log.cleaning.cleanable import cleanable
 from actors.broker.log.cleaning.cleaner import Cleaned, CleaningLimits, CleaningSlice, Durable, LogCleaning
-from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk, LocalFile
 from actors.settings.nodes import BROKER_CONFIGS

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.truncation import truncate_to
 from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
 from tests.unit.broker.log.logs import build, settings

@@ -1,6 +1,6 @@
 """The table of rights in docs/security.md: API by listener by who speaks, each cell as `perform` decides it.
 
-`python -m tests.rights_page` writes it anew; `tests/unit/node/api/security/test_rights.py` compares.
+`python -m tests.rights_page` writes it anew; `tests/unit/node/api/security/test_api_rights.py` compares.
 """
 
 from collections.abc import Iterable
@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from actors.authorization.index import RuleIndex
+from actors.authorization.access_rules import Rule
+from actors.authorization.decisions import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, Operation, Pattern, Permission, Resource
 from actors.authorization.rights import Checked, Right
-from actors.authorization.rules import Rule
 from actors.node.api import handlers, table
 from actors.node.api.perform import perform
 from actors.node.api.security.authorizer import Authorizer

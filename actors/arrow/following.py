@@ -39,7 +39,7 @@ from actors.client.properties import ClientConfig
 from actors.client.tasks import Task
 from actors.host.client import asynchronous, blocking
 from actors.host.client.blocking import now_us, settings
-from actors.replay.columns.topics import COLUMNS, schema
+from actors.replay.columns.record_columns import COLUMNS, schema
 
 END = (1 << 63) - 1
 """The end of a partition that is read without an end."""

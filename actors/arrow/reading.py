@@ -11,7 +11,7 @@ This file alone decides what is asked of which broker when. Rules:
 2. Each leader has one request under way. The next one leaves before the batches of the last are decoded, so that the broker
    reads while this process decodes. Nothing waits for the slowest broker, and one that has failed is asked again beside the
    others.
-3. The bytes of an answer become columns at once (`actors/replay/columns/topics.py`): no Python object is made for a record,
+3. The bytes of an answer become columns at once (`replay/columns/record_columns.py`): no Python object is made for a record,
    and not more is kept than the answers of the brokers and one chunk.
 4. A user may take any time between two batches. While nothing comes of any broker for default.api.timeout.ms, the read
    fails: what is read is there, so somebody has to be told.
@@ -37,7 +37,7 @@ from actors.client.operations.leaders import Part
 from actors.client.properties import READ_COMMITTED, ClientConfig
 from actors.client.tasks import Task
 from actors.host.client.blocking import Kafka, now_us, settings
-from actors.replay.columns.topics import COLUMNS, Decoder, keep, schema
+from actors.replay.columns.record_columns import COLUMNS, Decoder, keep, schema
 from actors.replay.logs.chunks import BatchRun, ChunkReading, decodable
 from actors.replay.logs.files import CorruptLog, Headers
 from actors.wire.errors import ErrorCode

@@ -31,7 +31,7 @@ from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import Found, list_offsets
 from actors.client.properties import ClientConfig
 from actors.host.client.blocking import Kafka, settings
-from actors.replay.columns.topics import SCHEMA
+from actors.replay.columns.record_columns import SCHEMA
 
 Projection = list[str] | dict[str, pc.Expression] | None
 

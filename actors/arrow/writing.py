@@ -5,8 +5,8 @@
 
 This file alone decides what is sent when. Rules:
 
-1. Rows become record batches in Cython (`fastpath/arrow/record_batches.pyx`); their columns are in `record_columns.py`. No
-   Python object is made for a record.
+1. Rows become record batches in Cython (`fastpath/arrow/columns_to_batches.pyx`); their columns are in `written_columns.py`.
+   No Python object is made for a record.
 2. Each leader has one `send` under way, with a few batches of each of its partitions; the next one begins when that is over,
    with what was made meanwhile. So batches are made while brokers write, and nobody waits for the slowest broker.
 3. What is made and not acknowledged takes at most buffer.memory, whatever the size of the data: then no more rows are
@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from actors.arrow import record_columns
+from actors.arrow import written_columns
 from actors.arrow.written import BatchRefused, WriteFailed, Written, refused
 from actors.client.errors import ClientError, RecordRefused
 from actors.client.operations.halves import TOO_LARGE
@@ -33,8 +33,8 @@ from actors.client.properties import CODECS
 from actors.client.tasks import Task
 from actors.host.client.blocking import Kafka, clock_ms, now_us, settings
 from actors.wire.messages import ZERO_UUID
-from fastpath.arrow import record_batches
-from fastpath.arrow.record_batches import BadRow, Batches, Closed
+from fastpath.arrow import columns_to_batches
+from fastpath.arrow.columns_to_batches import BadRow, Batches, Closed
 
 LARGE = {"batch.size": 512_000, "max.request.size": 8 << 20}
 """What is sent at once, unless the config says otherwise."""
@@ -57,14 +57,14 @@ def write(
     """Write the rows of a pyarrow Table, RecordBatch or RecordBatchReader, or of anything with `__arrow_c_stream__`, in
     their order within each partition. A reader is read once, and never more of it than buffer.memory is waiting.
 
-    Columns: value, and key, headers, timestamp and partition where they are (`record_columns.py` has the types).
+    Columns: value, and key, headers, timestamp and partition where they are (`written_columns.py` has the types).
     `transactional_id`: write all rows in one transaction, which fences an earlier write with this id and has to be over
     within transaction.timeout.ms. `config`: a client's properties by Kafka's names, such as compression.type, or the path
     of a file with them. Raises ValueError for columns that do not fit, before anything is asked; ConfigError; and
     WriteFailed, a ClientError, which says what was written.
     """
-    schema, batches = record_columns.batches(data)
-    record_columns.check(schema)
+    schema, batches = written_columns.batches(data)
+    written_columns.check(schema)
     named = {} if transactional_id is None else {"transactional.id": transactional_id}
     with Kafka(settings(bootstrap, config, LARGE, named)) as kafka:
         writing = Writing(kafka, Producer(kafka.config), topic)
@@ -143,7 +143,7 @@ class Writing:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch whose schema was checked, and send what is ready. Raises ClientError."""
         self._resume()
-        columns, row = record_columns.columns(batch), 0
+        columns, row = written_columns.columns(batch), 0
         assert self._batches is not None, "begin comes first"
         while row < columns.rows:
             end = min(row + ROWS_MAX, columns.rows)
@@ -331,13 +331,13 @@ class Writing:
 
     def _unfit(self, error: BadRow) -> ClientError:
         said = {
-            record_batches.TOO_LARGE: f"its record takes {error.value} bytes, and max.request.size is "
+            columns_to_batches.TOO_LARGE: f"its record takes {error.value} bytes, and max.request.size is "
             f"{self._kafka.config.request_bytes_max}",
-            record_batches.PARTITION_OUTSIDE: f"column 'partition' says {error.value}, and topic {self._topic} has "
+            columns_to_batches.PARTITION_OUTSIDE: f"column 'partition' says {error.value}, and topic {self._topic} has "
             f"{self._batches.partitions if self._batches is not None else 0} partitions, from 0 on",
-            record_batches.TIME_OUTSIDE: f"column 'timestamp' has {error.value}, which is before 1970 or beyond what a "
+            columns_to_batches.TIME_OUTSIDE: f"column 'timestamp' has {error.value}, which is before 1970 or beyond what a "
             f"record can have",
-            record_batches.NO_NAME: "column 'headers' has a header without a key",
+            columns_to_batches.NO_NAME: "column 'headers' has a header without a key",
         }  # fmt: skip
         return BatchRefused(f"row {error.number}: {said.get(error.reason, error.reason)}", 0, error.number)
 

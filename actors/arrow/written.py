@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.client.errors import ClientError
 from actors.client.operations.producing import Placed
-from fastpath.arrow.record_batches import Closed
+from fastpath.arrow.columns_to_batches import Closed
 
 NAMED_MAX = 5
 """The most partitions that a sentence names."""

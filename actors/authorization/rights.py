@@ -1,4 +1,4 @@
-"""What an API asks of a principal, as a value. Which API asks for what stands in `node/api/security/rights.py`."""
+"""What an API asks of a principal, as a value. Which API asks for what stands in `node/api/security/api_rights.py`."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum, Flag, auto

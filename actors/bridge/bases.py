@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Mapping
 from itertools import islice
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.bridge.asks import Here, Job, Look, Settle
 from actors.bridge.claim import guarded, made
 from actors.bridge.subjects import settings

@@ -10,7 +10,7 @@ This file alone decides what counts where the log and ZooKeeper differ. Rules:
    not keep.
 """
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.bridge.asks import Here
 from actors.bridge.bases import Base, mark
 from actors.bridge.subjects import settings

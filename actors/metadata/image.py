@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.authorization.index import RuleIndex
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
+from actors.authorization.decisions import RuleIndex
 from actors.metadata.ops import (
     BrokerChanged,
     BrokerGone,

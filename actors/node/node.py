@@ -166,7 +166,7 @@ class Node:
     @property
     def controlled(self) -> bool:
         """Whether a controller has said something that this broker has not handled yet. False of a controller."""
-        return self.controller is None and self.requests.mailbox.size(CONTROL) > 0
+        return self.controller is None and self.requests.queue.size(CONTROL) > 0
 
     def done(self, token: int, result: object) -> None:
         """A `Sync` or `Work` has ended; `result` is its value or the exception."""
@@ -273,7 +273,7 @@ class Node:
 
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""
-        if self.requests.mailbox.ready() or self.channels.unsettled:
+        if self.requests.queue.ready() or self.channels.unsettled:
             return 0
         due, quorum_ms = self.runtime.waiting.deadline_ms(), self.quorum.deadline_ms()
         if quorum_ms < due:
@@ -306,7 +306,7 @@ class Node:
         if not (decided or listens or syncs or works or downloads or zookeeper or stop):
             return Effects(sends) if sends else NOTHING
         for conn in outbound.closes:
-            self.requests.mailbox.drop(conn)
+            self.requests.queue.drop(conn)
         return Effects(
             send=sends,
             sync=syncs,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from actors.client.operations.leaders import Part
 from actors.client.properties import ClientConfig, client_config
 from actors.pipeline.offset_maps import EARLIEST, LATEST, numbers, parts
-from actors.replay.columns.topics import COLUMNS, schema
+from actors.replay.columns.record_columns import COLUMNS, schema
 from actors.settings.keys import ConfigError
 
 LARGE = {"max.partition.fetch.bytes": "4194304", "fetch.max.bytes": "16777216"}

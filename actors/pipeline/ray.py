@@ -33,7 +33,7 @@ from actors.pipeline.planning import Slice, cut
 from actors.pipeline.ray_sink import Sink as Sink
 from actors.pipeline.slices import read as rows
 from actors.replay import ray_cache
-from actors.replay.columns.topics import COLUMNS, schema
+from actors.replay.columns.record_columns import COLUMNS, schema
 from actors.replay.ray import COUNTED, read_task
 from actors.replay.ray import dataset as dataset
 

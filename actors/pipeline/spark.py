@@ -28,7 +28,7 @@ from actors.pipeline.sink.options import target
 from actors.pipeline.spark_readers import FilteringTopicsReader, TopicsReader
 from actors.pipeline.spark_streams import TopicsStream
 from actors.pipeline.spark_writers import TopicsStreamWriter, TopicsWriter, opened
-from actors.replay.columns.topics import schema
+from actors.replay.columns.record_columns import schema
 from actors.replay.java import Unfit, java_home
 from actors.replay.spark import PUSHDOWN_CONF, Files, chosen
 

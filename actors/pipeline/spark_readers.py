@@ -19,7 +19,7 @@ from actors.host.client.blocking import Kafka
 from actors.pipeline import planning, slices
 from actors.pipeline.query import Query
 from actors.replay import spark as files
-from actors.replay.columns.topics import SCHEMA
+from actors.replay.columns.record_columns import SCHEMA
 from actors.replay.read_options import microseconds
 
 

@@ -15,7 +15,7 @@ from actors.pipeline.query import Query
 from actors.pipeline.spark_readers import read
 from actors.pipeline.streams import Stored, Stream
 from actors.replay import spark as files
-from actors.replay.columns.topics import SCHEMA
+from actors.replay.columns.record_columns import SCHEMA
 
 try:
     from pyspark.sql.streaming import datasource as limits

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from actors.replay.columns import metadata, topics
+from actors.replay.columns import metadata, record_columns
 from actors.replay.logs import files, replaced
 from actors.replay.logs.chunks import CHUNK_BYTES, ChunkReading, chunks
 from actors.replay.logs.copies import metadata_log
@@ -82,7 +82,7 @@ class Source(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that `read` returns by default."""
-        return topics.COLUMNS if self.table == "log" else tuple(metadata.records_schema(self.family).names)
+        return record_columns.COLUMNS if self.table == "log" else tuple(metadata.records_schema(self.family).names)
 
     def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
         """The schema of what `read` returns for these columns. Raises ValueError for a column that does not exist."""
@@ -194,7 +194,7 @@ def _opened(path: str | Path, table: str | None, topics: Sequence[str], family: 
 def schema(table: str, family: str, columns: Sequence[str] | None = None) -> pa.Schema:
     """The schema of a table's columns; None: the usual ones. Raises ValueError for a column that does not exist."""
     if table == "log":
-        return topics.schema(topics.COLUMNS if columns is None else columns)
+        return record_columns.schema(record_columns.COLUMNS if columns is None else columns)
     return metadata.records_schema(family, columns)
 
 
@@ -222,10 +222,10 @@ def read(
         for path, data, begin, end in pieces:
             yield from metadata.records_of(path, split.family, reading, columns, begin, end, low, high, data)
     else:
-        wanted = topics.COLUMNS if columns is None else columns
-        decoder = topics.Decoder(split.topic, split.partition, wanted, reading, low, high)
+        wanted = record_columns.COLUMNS if columns is None else columns
+        decoder = record_columns.Decoder(split.topic, split.partition, wanted, reading, low, high)
         for path, data, begin, end in pieces:
-            for chunk in chunks(path, reading, begin, end, topics.keep(low, high), data):
+            for chunk in chunks(path, reading, begin, end, record_columns.keep(low, high), data):
                 yield from decoder.batches(chunk)
     if not whole:
         raise FileTruncated(Path(split.path))

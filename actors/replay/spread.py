@@ -38,7 +38,7 @@ from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import Checkpoint, NothingToRead, Partition
 from actors.replay.read_options import split_bytes
 from actors.replay.source import Source, Split
-from fastpath.arrow import topic_columns
+from fastpath.arrow import batches_to_columns
 from fastpath.image.write_records import Writer
 
 BROKER, TOPIC, PARTITION, ISR_CHANGE, BROKER_GONE, TOPIC_GONE, FEATURE = 0, 1, 2, 4, 6, 7, 12
@@ -162,8 +162,12 @@ class _Read:
             chunk = chunk.part(chunk.headers["attributes"] & CONTROL == 0)
             if not len(chunk.headers):
                 continue
-            found = topic_columns.unpack(
-                chunk.data, chunk.headers, chunk.starts, chunk.ends, topic_columns.OFFSET | topic_columns.VALUE
+            found = batches_to_columns.unpack(
+                chunk.data,
+                chunk.headers,
+                chunk.starts,
+                chunk.ends,
+                batches_to_columns.OFFSET | batches_to_columns.VALUE,
             )
             offset, (at, data, bits, nulls) = found["offset"], found["value"]
             bucket, wanted = self.choose(data, at[:-1].astype(np.int64))

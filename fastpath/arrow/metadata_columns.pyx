@@ -654,7 +654,7 @@ cdef int refuse(Wrong wrong, Py_ssize_t batch, Place* place) except -1:
 def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends, Rooms rooms=None):
     """Typed columns of the records of some batches.
 
-    `data`, `headers`, `starts` and `ends`: as for fastpath.arrow.topic_columns.unpack. Returns two dictionaries: {slot:
+    `data`, `headers`, `starts` and `ends`: as for fastpath.arrow.batches_to_columns.unpack. Returns two dictionaries: {slot:
     (offset int64, timestamp int64 in microseconds, epoch int32, version int16)} and {column: (rows, nulls, data,
     offsets or None, validity bytes or None)}. They hold only slots and columns that have rows. A control record of type
     n is in slot CONTROL_SLOT + n. The memory belongs to `rooms` and goes back there. Raises BadRecord.

@@ -1,6 +1,6 @@
 """Leaders out of the ISR for partitions that have none, in bulk.
 
-This file alone decides how that is done fast. The rule is in `actors/controller/partitions/partition_changes.py`, whose
+This file alone decides how that is done fast. The rule is in `actors/controller/partitions/leader_election.py`, whose
 `elect` is the slow twin of the loop below: the first usable replica of the ISR in the order of preference leads. Some rows are
 not changed but listed for the caller: those where no member of the ISR could lead, of topics that `unclean` names; those
 without a leader that have rare fields or more than 32 replicas; and reassignments whose adding replicas are all in the ISR.

@@ -1,7 +1,7 @@
 """The removal of brokers from ISRs, in bulk: for every partition whose ISR holds some of them, the ISR without them and the
 next leader.
 
-This file alone decides how that is done fast. The rule is in `actors/controller/partitions/partition_changes.py`, whose
+This file alone decides how that is done fast. The rule is in `actors/controller/partitions/leader_election.py`, whose
 `leave` is the slow twin of the loop below. Brokers leave one after the other, and what comes out is written once: the leader
 stays while it is in the ISR; else the first usable replica of the ISR in the order of preference leads; else there is no
 leader. Where all members leave, the last one to leave stays in the ISR and does not lead. Some rows are not changed but

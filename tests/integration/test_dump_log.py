@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from actors.broker.log.cutting import truncate_to
 from actors.broker.log.directories.checkpoints import parse_offsets
 from actors.broker.log.directories.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.truncation import truncate_to
 from actors.host.work.disk import LocalDisk
 from tests.integration.conftest import kafka_libs
 from tests.unit.broker.log.logs import build, put, settings

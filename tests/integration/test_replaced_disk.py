@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 import rayft
-from actors.controller.partitions import elections
+from actors.controller.partitions import elect_leaders
 from actors.host.cluster import probe
 from actors.wire.messages import message
 from tests.integration.conftest import command, until
@@ -71,7 +71,7 @@ def _partition(admin: AdminClient) -> PartitionMetadata:
 def _elected(admin: AdminClient, address: tuple[str, int]) -> bool:
     kind = message("ElectLeadersRequest")
     wanted = [kind.TopicPartitions(topic=PLACE.topic, partitions=[PLACE.partition])]
-    request = kind(election_type=elections.UNCLEAN, topic_partitions=wanted, timeout_ms=5000)
+    request = kind(election_type=elect_leaders.UNCLEAN, topic_partitions=wanted, timeout_ms=5000)
     probe.ask(address, "ElectLeaders", request, 2, 10)
     return _partition(admin).leader in (2, 3)
 

@@ -1,8 +1,8 @@
-"""What access rules allow, rule by rule and without an index: `actors.authorization.index` must agree."""
+"""What access rules allow, rule by rule and without an index: `actors.authorization.decisions` must agree."""
 
 from collections.abc import Iterable
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 
 ALL, READ, WRITE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 2, 3, 4, 6, 7, 8, 10, 11
 LITERAL, PREFIXED = 3, 4

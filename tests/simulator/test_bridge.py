@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from actors.authentication.delegation_tokens import TokenKey
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.bridge import agreement, returning, takeover, tokens, znodes
 from actors.bridge.asks import Apply
 from actors.bridge.stages import Stage

@@ -4,9 +4,9 @@ What lies after the cut comes from another leader than what the last checkpoints
 recovery point would give it the old leader's epoch.
 """
 
-from actors.broker.log import cutting
-from actors.broker.log.cutting import Preparation
+from actors.broker.log import truncation
 from actors.broker.log.producers.producers import Producers
+from actors.broker.log.truncation import Preparation
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
@@ -83,7 +83,7 @@ def test_a_follower_is_cut_when_a_thread_has_read_what_that_takes(monkeypatch):
     """A thread reads when much lies between the newest producer snapshot and the cut."""
     prepared = []
     call = Preparation.__call__
-    monkeypatch.setattr(cutting, "INSIDE_BYTES_MAX", -1)
+    monkeypatch.setattr(truncation, "INSIDE_BYTES_MAX", -1)
     monkeypatch.setattr(Producers, "can_truncate", lambda producers, offset: False)
     monkeypatch.setattr(Preparation, "__call__", lambda job: prepared.append(job) or call(job))
     t, _ = _cut_and_grown()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.broker.log.cutting import note_cut
+from actors.broker.log.truncation import note_cut
 from actors.ports import DiskFull
 from actors.wire.errors import ErrorCode
 from tests.simulator.disk import VirtualDisk

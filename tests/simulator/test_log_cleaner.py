@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.cutting import truncate_to
+from actors.broker.log.truncation import truncate_to
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.numbers import numbers

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
-from actors.controller.partitions import elections
+from actors.controller.partitions import elect_leaders
 from actors.node.runtime.storage import Storage
 from actors.ports import DiskFailed
 from actors.settings.node_config import node_config
@@ -57,7 +57,7 @@ def move_to(t: OneTopic, id: int) -> None:
     """Make the preferred replica leader."""
     kind = message("ElectLeadersRequest")
     wanted = [kind.TopicPartitions(topic="t", partitions=[0])]
-    t.client.call("b2", "ElectLeaders", 2, kind(election_type=elections.PREFERRED, topic_partitions=wanted))
+    t.client.call("b2", "ElectLeaders", 2, kind(election_type=elect_leaders.PREFERRED, topic_partitions=wanted))
     t.until(lambda: t.leader == id)
     t.world.run_for(1_000)
 
@@ -81,7 +81,7 @@ def elect(t: OneTopic, at: str) -> int:
     """Ask for an unclean election. Returns its error."""
     kind = message("ElectLeadersRequest")
     wanted = [kind.TopicPartitions(topic="t", partitions=[0])]
-    request = kind(election_type=elections.UNCLEAN, topic_partitions=wanted)
+    request = kind(election_type=elect_leaders.UNCLEAN, topic_partitions=wanted)
     reply = t.client.call(at, "ElectLeaders", 2, request)
     return int(reply.replica_election_results[0].partition_result[0].error_code)
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from actors.node.net.connections import Connections
-from actors.node.net.mailbox import TurnsOfConnections
+from actors.node.net.request_queue import TurnsOfConnections
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.checkers.hooks import Violation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.epochs import EpochCache
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.scrubbing import SegmentScrub
 from actors.node.roles.broker.log import batch_restoration
 from actors.node.roles.broker.log.batch_restoration import BatchRestoration

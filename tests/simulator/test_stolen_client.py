@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from actors.authorization.access_rules import Rule
 from actors.authorization.resources import OPERATIONS, Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Rule
 from actors.node.runtime import peer_lines
 from actors.node.runtime.calls import Listener
 from actors.wire import framing

@@ -7,8 +7,8 @@ documentation of its operations and resources: not taken from the code. `NODES_D
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from actors.authorization.access_rules import Rule
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Rule
 from actors.metadata import snapshot
 from actors.node.api import handlers
 from actors.node.net.envelopes import principal_bytes

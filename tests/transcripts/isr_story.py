@@ -1,7 +1,7 @@
 """The commands of the stories in `isr/`: three real brokers, a real controller, and a network between them that can be
 held.
 
-Real are `BrokerRole` with its logs and fetchers, `controller/partitions/isr.py` and the rest of the controller's
+Real are `BrokerRole` with its logs and fetchers, `controller/partitions/alter_isr.py` and the rest of the controller's
 operations, and the rule of the newest connection in the handler of AlterIsr. The story decides when a request, an
 answer or an update gets through, when something is committed, which node is frozen, and which fails.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from actors.broker.replication.followers import Position
 from actors.broker.replication.partition import Assignment
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.soft_state import Soft
@@ -183,7 +183,7 @@ class World(Lab):
                 cluster.image.replay(offset, op)
         cluster.mono_ms = self.now.mono_ms
         cluster.soft.commits.begin(self.now.mono_ms, cluster.image.next_offset)
-        leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), GRACE_MS)
+        heartbeat_leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), GRACE_MS)
 
 
 class Story:
@@ -353,7 +353,7 @@ class Story:
         """The controller's lease of a broker ends, and the broker does not know it."""
         world = self.world
         world.silent.add(int(broker))
-        leases.revoke(world.cluster.soft, int(broker), "told by the story")
+        heartbeat_leases.revoke(world.cluster.soft, int(broker), "told by the story")
         world.settle_controller()
 
     def unfence(self, broker: str) -> None:
@@ -363,7 +363,7 @@ class Story:
 
     def expire(self, broker: str) -> None:
         """The controller's lease of a broker ends. Its heartbeats go on, and the next one restores it."""
-        leases.revoke(self.world.cluster.soft, int(broker), "told by the story")
+        heartbeat_leases.revoke(self.world.cluster.soft, int(broker), "told by the story")
         self.world.settle_controller()
 
     def elect(self, leader: str) -> None:
@@ -402,7 +402,7 @@ class Story:
         cluster.image.undo(world.next_offset)
         cluster.soft = Soft()
         cluster.soft.commits.begin(world.now.mono_ms, world.next_offset)
-        leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), GRACE_MS)
+        heartbeat_leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), GRACE_MS)
         for flight in world.flights:
             world.lose(flight)
         self.wait("0.1")

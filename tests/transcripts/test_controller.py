@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.controlled_shutdown import controlled_shutdown
 from actors.controller.brokers.offline_replicas import answered_replicas, offline_replicas
 from actors.controller.brokers.zookeeper_brokers import LiveBroker, follow
-from actors.controller.partitions.alter_partition import AlterPartition
-from actors.controller.partitions.isr import alter_isr
+from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.partitions.zookeeper_alter_partition import AlterPartition
 from actors.controller.soft_state import Soft
 from actors.metadata.ops import (
     BrokerGone,
@@ -56,7 +56,7 @@ class Lab:
         ms = int(float(seconds) * 1000)
         self.cluster.later(ms)
         self.clock_ms += ms
-        ended = leases.expired(self.cluster.soft, self.cluster.now)
+        ended = heartbeat_leases.expired(self.cluster.soft, self.cluster.now)
         said = [f"lease of {broker} has ended" for broker in ended]
         self.cluster.expire()
         return "\n".join(said + self._ops())
@@ -144,7 +144,7 @@ class Lab:
         cluster = self.cluster
         cluster.soft = Soft()
         cluster.soft.commits.begin(cluster.mono_ms, cluster.image.next_offset)
-        leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), 0)
+        heartbeat_leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), 0)
         return ""
 
     def alter(self, version: str, partition: str, isr: str, sender: str, epoch: str, broker_epoch: str) -> str:

@@ -125,7 +125,7 @@ ALLOWED: dict[str, set[str]] = {
         "actors.client",
         "actors.authentication",
         "actors.authorization.resources",
-        "actors.authorization.rules",
+        "actors.authorization.access_rules",
         "actors.ports",
         "actors.settings.jaas",
         "actors.settings.keys",
@@ -215,7 +215,7 @@ ALLOWED: dict[str, set[str]] = {
     "actors.command.by_address": {
         "actors.authentication.scram",
         "actors.authorization.resources",
-        "actors.authorization.rules",
+        "actors.authorization.access_rules",
         "actors.client",
         "actors.why",
         "actors.command",

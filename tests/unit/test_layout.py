@@ -124,7 +124,7 @@ ELSEWHERE_TESTED = {
     "actors/broker/groups/streams/partitioning.py": "unit/broker/groups/streams/test_against_kafka.py",
     "actors/broker/groups/streams/state.py": "unit/broker/groups/streams/test_groups.py",
     "actors/broker/log/aborted_search.py": "unit/broker/log/producers/test_transactions.py",
-    "actors/broker/log/cutting.py": "unit/broker/log/test_model.py",
+    "actors/broker/log/truncation.py": "unit/broker/log/test_model.py",
     "actors/broker/log/segment.py": "unit/broker/log/test_log.py",
     "actors/broker/replication/fetchers.py": "unit/node/roles/broker/replication/test_replication.py",
     "actors/broker/replication/partition.py": "unit/node/roles/broker/replication/test_replication.py",

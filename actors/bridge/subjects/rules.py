@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from actors.authorization.access_rules import BadRule, Rule, checked
 from actors.authorization.resources import Operation, Pattern, Permission
 from actors.authorization.resources import Resource as Kind
-from actors.authorization.rules import BadRule, Rule, checked
 from actors.bridge.znodes import (
     PREFIXED,
     PREFIXED_CHANGES,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.broker.log.epochs import EpochCache
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import Producers
 from actors.broker.log.producers.transaction_index import Aborted, aborted

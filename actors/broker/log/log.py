@@ -25,16 +25,10 @@ from typing import NamedTuple
 from actors.broker.log.aborted_indexes import AbortedIndexes, Replacements
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
 from actors.broker.log.directories.directory import write_identity
-from actors.broker.log.epochs import EpochCache, EpochEnd
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
+from actors.broker.log.leader_epochs import EpochCache, EpochEnd
 from actors.broker.log.names import Names
-from actors.broker.log.producer_snapshots import ProducerSnapshots
-from actors.broker.log.producers import markers
-from actors.broker.log.producers.producers import InvalidProducerBatches, Producers
-from actors.broker.log.producers.transaction_index import aborted
-from actors.broker.log.reads import ColdRead, Read, check_end, only_empty
-from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment
-from actors.broker.log.times import (
+from actors.broker.log.offsets_by_time import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
@@ -43,6 +37,12 @@ from actors.broker.log.times import (
     TimeOffset,
     TimeSearch,
 )
+from actors.broker.log.producer_snapshots import ProducerSnapshots
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.producers import InvalidProducerBatches, Producers
+from actors.broker.log.producers.transaction_index import aborted
+from actors.broker.log.reads import ColdRead, Read, check_end, only_empty
+from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment
 from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File
 from actors.settings.topics import TopicSettings
 from actors.wire import batch_header

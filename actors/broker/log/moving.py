@@ -27,14 +27,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from actors.broker.log.cutting import Preparation, Prepared, fits, prepare_cut, truncate_fully, truncate_to
 from actors.broker.log.directories.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
-from actors.broker.log.epochs import UNDEFINED_EPOCH, EpochCache
+from actors.broker.log.leader_epochs import UNDEFINED_EPOCH, EpochCache
 from actors.broker.log.log import OffsetsOutOfOrder, PartitionLog, Unmarked
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.reads import ColdRead
 from actors.broker.log.retention import drop_segments
 from actors.broker.log.segment import Job
+from actors.broker.log.truncation import Preparation, Prepared, fits, prepare_cut, truncate_fully, truncate_to
 from actors.ports import Disk, DiskFailed
 from fastpath.records.batch import CorruptBatch, Header, verify
 

@@ -30,16 +30,16 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-from actors.broker.log.cutting import note_cut, rebuild_producers, truncate_fully
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.directories.directory import LEAVING
-from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import Indexed, learn
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
+from actors.broker.log.truncation import note_cut, rebuild_producers, truncate_fully
 from actors.ports import Disk, DiskFull
 from actors.settings.topics import TopicSettings
 from fastpath.records.batch import CorruptBatch

@@ -24,7 +24,7 @@ import numpy as np
 
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.directories.directory import PARTITION_METADATA, identity_text
-from actors.broker.log.epochs import EpochCache
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers

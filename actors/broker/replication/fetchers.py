@@ -30,11 +30,11 @@ This file alone decides what a follower asks for and what it does with the answe
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.log.cutting import Preparation, Prepared, fits
 from actors.broker.log.log import OffsetsOutOfOrder, Unmarked, Unsettled
 from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.log.producers.transactions import NO_LIMIT
 from actors.broker.log.segment import Job
+from actors.broker.log.truncation import Preparation, Prepared, fits
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replication_throttle import ReplicationThrottle
 from actors.broker.replication.sessions import FIRST_EPOCH

@@ -19,11 +19,11 @@ follower's fetch means, and what a produced batch must wait for. Rules:
 import enum
 from typing import NamedTuple, Protocol
 
-from actors.broker.log.cutting import Preparation, Prepared, prepare_cut, truncate_fully, truncate_to
 from actors.broker.log.log import Appended, PartitionLog, Unsettled
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
+from actors.broker.log.truncation import Preparation, Prepared, prepare_cut, truncate_fully, truncate_to
 from actors.broker.replication import isr_transitions as isr_rules
 from actors.broker.replication.admission import RequestRefused, accept
 from actors.broker.replication.census import NOWHERE

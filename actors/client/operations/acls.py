@@ -7,8 +7,8 @@ answer would not name what the first request has removed.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from actors.authorization.access_rules import Filter, Rule
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Filter, Rule
 from actors.client.asks import AnyNode, Ask, Controller, Steps
 from actors.client.errors import ClientError, refused
 from actors.client.operations.each import decided, each

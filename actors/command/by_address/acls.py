@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from actors.authorization.access_rules import Filter, Rule
 from actors.authorization.resources import CLUSTER_NAME, Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Filter, Rule
 from actors.client.asks import Steps
 from actors.client.errors import ClientError
 from actors.client.operations import acls as operations

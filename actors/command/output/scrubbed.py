@@ -22,7 +22,7 @@ from actors.broker.log.directories.checkpoints import (
     parse_offsets,
 )
 from actors.broker.log.directories.directory import METADATA_LOGS, PARTITION_METADATA, parse_name, read_topic_id
-from actors.broker.log.epochs import EpochCache
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX
 from actors.broker.log.scrubbing import SegmentScrub, SmallFiles

@@ -14,15 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from actors.controller.configs import unclean_allowed
-from actors.controller.partitions.partition_changes import (
-    PartitionChange,
-    able,
-    changed,
-    choose_leader,
-    completed,
-    elect,
-    leave,
-)
+from actors.controller.partitions.leader_election import PartitionChange, able, choose_leader, elect, leave
+from actors.controller.partitions.partition_changes import changed, completed
 from actors.controller.soft_state import Search
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged, PartitionsSet

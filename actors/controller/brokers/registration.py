@@ -11,7 +11,7 @@ Errors (A14): 42 INVALID_REQUEST, 104 INCONSISTENT_CLUSTER_ID, 101 DUPLICATE_BRO
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.fencing import unreadable, without_room
 from actors.controller.brokers.zookeeper_brokers import owns
 from actors.controller.options import POLICIES
@@ -295,7 +295,7 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Heartbe
         if not obeyed:
             return Result((), _reply(state, UNKNOWN, code=code))
         if claim.holder:
-            leases.revoke(state.soft, claim.request.broker_id, f"refused: {code.name}")
+            heartbeat_leases.revoke(state.soft, claim.request.broker_id, f"refused: {code.name}")
         if claim.first and claim.request.legacy and not code:
             # It cannot know anything before it is told, at any level: its first phase goes on.
             return Result((), _reply(state, INITIAL))
@@ -335,12 +335,12 @@ def _release(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     lease = claim.lease
     assert lease is not None
     if lease.refused:
-        leases.revoke(state.soft, claim.request.broker_id, "stale metadata")
+        heartbeat_leases.revoke(state.soft, claim.request.broker_id, "stale metadata")
     elif claim.request.incarnation_id == lease.incarnation_id != NO_ID:
         lease.given_up = True
         state.soft.changed()
     else:
-        leases.revoke(state.soft, claim.request.broker_id, "given up")
+        heartbeat_leases.revoke(state.soft, claim.request.broker_id, "given up")
     return Result((), _reply(state, FENCED))
 
 
@@ -348,12 +348,12 @@ def _renew(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     request, lease, broker = claim.request, claim.lease, claim.broker
     assert lease is not None and broker is not None
     lease_ms = state.options.lease_ms(state.level)
-    leases.renew(lease, _known_offset(state, request), now, lease_ms)
+    heartbeat_leases.renew(lease, _known_offset(state, request), now, lease_ms)
     if state.soft.stopping.pop(request.broker_id, None) is not None:
         state.soft.changed()
         state.soft.electing[request.broker_id] = None
     ops: list[Any] = []
-    announced = _broker_set(request, lease.epoch, leases.recorded_ms(lease, broker.lease_ms, now, lease_ms))
+    announced = _broker_set(request, lease.epoch, heartbeat_leases.recorded_ms(lease, broker.lease_ms, now, lease_ms))
     if request.incarnation_id == NO_ID:
         announced = announced._replace(incarnation_id=broker.incarnation_id)
     if announced != broker:
@@ -368,7 +368,9 @@ def _renew(state: State, claim: HeartbeatClaim, now: Now) -> Result:
 def _register(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
     lease_ms = state.options.lease_ms(state.level)
-    leases.grant(soft, request.broker_id, epoch, request.incarnation_id, _known_offset(state, request), now, lease_ms)
+    heartbeat_leases.grant(
+        soft, request.broker_id, epoch, request.incarnation_id, _known_offset(state, request), now, lease_ms
+    )
     # It is not elected for partitions that it cannot read. It leaves those ISRs when it renews its lease.
     unreadable(state, request.broker_id, request.unreadable)
     soft.electing[request.broker_id] = None
@@ -395,13 +397,13 @@ def _rely_on_neither(state: State, claim: HeartbeatClaim, now: Now) -> Result:
 def _take_over(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Give the id to the newcomer: first an operation of its own removes the old registration, then this operation runs
     again."""
-    leases.revoke(state.soft, claim.request.broker_id, "a new process has taken the id", newcomer=True)
+    heartbeat_leases.revoke(state.soft, claim.request.broker_id, "a new process has taken the id", newcomer=True)
     return _wait(state, claim, now)
 
 
 def _wait(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     if claim.first and claim.departure is not None and not claim.departure.newcomer:
-        leases.revoke(state.soft, claim.request.broker_id, claim.departure.why, newcomer=True)
+        heartbeat_leases.revoke(state.soft, claim.request.broker_id, claim.departure.why, newcomer=True)
     late = _refuse(ErrorCode.NONE)(state, claim._replace(holder=False), now)
     return late._replace(wait=registration_key(claim.request.broker_id))
 
@@ -412,7 +414,7 @@ def _shut_down(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     request, lease, soft, registered = claim.request, claim.lease, state.soft, claim.broker
     assert lease is not None and registered is not None
     broker, lease_ms = request.broker_id, state.options.lease_ms(state.level)
-    leases.renew(lease, _known_offset(state, request), now, lease_ms)
+    heartbeat_leases.renew(lease, _known_offset(state, request), now, lease_ms)
     stopping = _stopping(state, claim, now)
     _, led, in_isr = state.image.counts(broker)
     nothing_to_move = in_isr == 0 and stopping.moved_offset < 0

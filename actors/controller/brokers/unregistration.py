@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.registration import registration_key
 from actors.controller.soft_state import Soft
 from actors.controller.state import Result, State
@@ -36,7 +36,7 @@ def unregister_broker(state: State, request: "UnregisterBrokerRequest", now: Now
             ),
         )
     state.soft.unregistered.add(broker)
-    leases.revoke(state.soft, broker, "unregistered", give_up=True)
+    heartbeat_leases.revoke(state.soft, broker, "unregistered", give_up=True)
     late = kind(error_code=int(ErrorCode.REQUEST_TIMED_OUT), error_message=ErrorCode.REQUEST_TIMED_OUT.text)
     return Result((), late, wait=registration_key(broker))
 

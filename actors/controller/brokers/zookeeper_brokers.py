@@ -15,7 +15,7 @@ what becomes of the list of those znodes. Rules:
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.soft_state import Legacy, Soft
 from actors.controller.state import Result, State
 from actors.metadata.ops import BrokerSet, EndPoint
@@ -84,7 +84,7 @@ def _registered(state: State, registered: BrokerSet | None, found: LiveBroker, n
         legacy = soft.legacy[found.id] = Legacy(wanted.incarnation_id, zookeeper=True)
     legacy.listeners = found.endpoints
     if registered is None:
-        leases.grant_for_session(soft, found.id, found.epoch, wanted.incarnation_id)
+        heartbeat_leases.grant_for_session(soft, found.id, found.epoch, wanted.incarnation_id)
         soft.electing[found.id] = None
     return [] if wanted == registered else [wanted]
 
@@ -92,4 +92,4 @@ def _registered(state: State, registered: BrokerSet | None, found: LiveBroker, n
 def _leave(soft: Soft, broker: int, why: str) -> None:
     soft.legacy.pop(broker, None)
     if broker not in soft.leaving:
-        leases.revoke(soft, broker, why)
+        heartbeat_leases.revoke(soft, broker, why)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import ChangeRefused
-from actors.controller.partitions.partition_changes import able, assigned, choose_leader, finish
+from actors.controller.partitions.leader_election import able, choose_leader
+from actors.controller.partitions.partition_changes import assigned, finish
 from actors.controller.partitions.topics import check_replicas
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsSet

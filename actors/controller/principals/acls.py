@@ -13,7 +13,7 @@ This file alone decides what a request for rules changes. Rules:
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.authorization.rules import BadRule, Filter, Rule, checked, checked_filter
+from actors.authorization.access_rules import BadRule, Filter, Rule, checked, checked_filter
 from actors.controller.portions import ENTRIES_A_PORTION, LOOKED_AT_ONCE, Flat
 from actors.controller.state import Result, State
 from actors.metadata.image import RULE_FIELDS, Image

@@ -2,8 +2,8 @@
 
 This file alone decides how such a request is handled. Rules:
 
-1. It waits in the mailbox, in the lane of its API, with those of its kind: no peer stands before it with more than a peer's
-   part of the time (`net/mailbox.py`).
+1. It waits in the request queue, in the lane of its API, with those of its kind: no peer stands before it with more than a
+   peer's part of the time (`net/request_queue.py`).
 2. It needs no connection, no bytes and no right: only APIs whose right is one to the whole request are asked this way, and
    between brokers the node has it.
 3. Its answer is told as soon as it is known, which is never while it is asked. Where a peer's connection would be closed,
@@ -47,7 +47,7 @@ class OwnRequests:
         api, call = self._apis[name]
         slot = Slot(self._connection, 0, api)
         slot.sliced = _OwnRun(self._dispatch, slot, api, request, call, then).start
-        self._dispatch.requests.mailbox.put(api.lane, CONNECTION, NO_BYTES, slot)
+        self._dispatch.requests.queue.put(api.lane, CONNECTION, NO_BYTES, slot)
 
     def _call(self, api: Api) -> Call:
         asker = self._connection

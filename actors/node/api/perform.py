@@ -2,7 +2,7 @@
 lost leadership. A request that waits, or works in slices, goes on without being checked again.
 
 What is checked here is a right to the request as a whole, and whether somebody may come to a controller; the rights to
-single resources are checked by handlers (`rights.py`).
+single resources are checked by handlers (`api_rights.py`).
 """
 
 from actors.authorization.resources import Operation, Resource

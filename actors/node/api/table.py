@@ -8,7 +8,7 @@ body (reading A01).
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from actors.node.api.security.rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS, at_the_door
+from actors.node.api.security.api_rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS, at_the_door
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 from actors.wire.messages import Message

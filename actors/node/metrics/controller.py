@@ -215,7 +215,7 @@ CONTROLLERS: tuple[Row[OfController], ...] = (
         "kafka_controller_controllereventmanager_eventqueuesize",
         "kafka.controller:type=ControllerEventManager,name=EventQueueSize",
         "Requests of controllers and brokers that wait for their turn.",
-        lambda of: of.requests.mailbox.size(Lane.CONTROL),
+        lambda of: of.requests.queue.size(Lane.CONTROL),
     ),
     summary(
         "kafka_controller_controllereventmanager_eventqueuetimems",

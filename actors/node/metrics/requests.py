@@ -158,13 +158,13 @@ REQUESTS: tuple[Row[AnyNode], ...] = (
         "kafka_network_requestchannel_requestqueuesize",
         NETWORK + "RequestChannel,name=RequestQueueSize",
         "Requests of clients and replicas that wait for their turn.",
-        lambda node: node.requests.mailbox.size(Lane.DATA),
+        lambda node: node.requests.queue.size(Lane.DATA),
     ),
     gauge(
         "kafka_network_requestchannel_controlplanerequestqueuesize",
         "KIP-291: RequestChannel,name=ControlPlaneRequestQueueSize",
         "Requests of the control-plane listener that wait for their turn.",
-        _with_plane(lambda node: node.requests.mailbox.control_requests),
+        _with_plane(lambda node: node.requests.queue.control_requests),
     ),
     gauge(
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",

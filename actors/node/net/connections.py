@@ -47,7 +47,7 @@ FAIR_BYTES = 1 << 20
 BEHIND_BYTES_MAX = 1 << 20
 ALL_BEHIND_BYTES_MAX = 64 << 20
 CONNECTION_BYTES = 6 << 10
-"""The bytes that an open connection takes by itself: here, in the mailbox and in the host."""
+"""The bytes that an open connection takes by itself: here, in the request queue and in the host."""
 LET_GO_FROM = 4096
 """The size in bytes from which on a frame is let go while its request waits: 16 smaller ones are little, and most
 requests are so short."""

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable
 
 from actors.node.net.connections import DATA_KINDS, Connections, Slot
-from actors.node.net.mailbox import Mailbox
+from actors.node.net.request_queue import RequestQueue
 from actors.wire import framing
 from actors.wire.errors import WireError
 
@@ -31,10 +31,10 @@ _LENGTH = struct.Struct(">h")
 class Farewell:
     """The connections that their peers have closed and that stay until what they sent is handled."""
 
-    def __init__(self, connections: Connections, mailbox: Mailbox, drop: Callable[[Slot], None]) -> None:
+    def __init__(self, connections: Connections, queue: RequestQueue, drop: Callable[[Slot], None]) -> None:
         """`drop` is called for a slot whose answer is not sent any more."""
         self._connections = connections
-        self._mailbox = mailbox
+        self._queue = queue
         self._drop = drop
         self.staying: dict[int, list[Slot]] = {}
         """The connections that stay, each with the requests that had begun to write: with the connection they go."""
@@ -56,7 +56,7 @@ class Farewell:
                 return True
             return slot.writer is not None
 
-        self._mailbox.sift(conn, wanted)
+        self._queue.sift(conn, wanted)
         if not kept and not connection.waiting:
             return False
         others = self.staying[conn] = []
@@ -68,7 +68,7 @@ class Farewell:
                 else:
                     others.append(slot)
                 self._drop(slot)
-        self._mailbox.go_on(conn)
+        self._queue.go_on(conn)
         return True
 
     def over(self) -> list[int]:

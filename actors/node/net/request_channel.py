@@ -1,7 +1,7 @@
-"""The way of requests between the sockets and the handlers: they come in, wait in the mailbox, are handled, and their
+"""The way of requests between the sockets and the handlers: they come in, wait in the request queue, are handled, and their
 answers leave.
 
-This file alone decides where a frame waits, and when a connection is forgotten. `mailbox.py` decides which waiting
+This file alone decides where a frame waits, and when a connection is forgotten. `request_queue.py` decides which waiting
 request is handled next; what a request means is decided above. Rules:
 
 1. Requests of a control-plane listener stand in a queue of 20 (KIP-291). What has no place there waits outside, first come,
@@ -26,7 +26,7 @@ from actors.node.net.connections import (
 )
 from actors.node.net.farewell import Farewell
 from actors.node.net.long_requests import BYTES_MAX
-from actors.node.net.mailbox import Mailbox
+from actors.node.net.request_queue import RequestQueue
 from actors.node.runtime.calls import Lane, Listener, Served
 from actors.node.runtime.meters import Idle
 from actors.node.runtime.runtime import Runtime
@@ -86,8 +86,8 @@ class RequestChannel:
         runtime.ledger.owner("AnswersBehindEarlierOnes", lambda: held.behind_bytes, f"{ALL_BEHIND_BYTES_MAX >> 20} MiB")
         runtime.ledger.owner("AnswersWithUnreadRecords", lambda: held.unread_bytes, f"{UNREAD_BYTES_MAX >> 20} MiB")
         runtime.ledger.owner("Connections", lambda: CONNECTION_BYTES * len(held), "max.connections")
-        self.mailbox = Mailbox(config.value("queued.max.requests"))
-        self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
+        self.queue = RequestQueue(config.value("queued.max.requests"))
+        self.farewell = Farewell(self.connections, self.queue, lambda slot: self.answer(slot, []))
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
         """How much of the time each lane has had nothing to do (KIP-291)."""
         self.failed_logins = 0
@@ -210,7 +210,7 @@ class RequestChannel:
         if congested:
             self._set_apart(self.connections.get(conn))
         else:
-            self.mailbox.go_on(conn)
+            self.queue.go_on(conn)
             connection = self.connections.get(conn)
             if connection is not None and connection.kind is Listener.CONTROL_PLANE and connection.waiting:
                 self._outside[conn] = None
@@ -229,12 +229,12 @@ class RequestChannel:
         """Take one whole frame without its length. The buffer is the node's from now on. False: hand over nothing more
         of this connection before `Effects.resume` names it."""
         if conn < 0:
-            self.mailbox.put(self._answers_lane(conn), conn, frame, None)
+            self.queue.put(self._answers_lane(conn), conn, frame, None)
             return True
         connection = self.connections.get(conn)
         if connection is None:
             return False
-        if connection.kind is CONTROL_PLANE and (connection.waiting or self.mailbox.control_requests_full):
+        if connection.kind is CONTROL_PLANE and (connection.waiting or self.queue.control_requests_full):
             self.connections.wait(connection, frame)
             self._outside[conn] = None
         else:
@@ -250,8 +250,8 @@ class RequestChannel:
     def begin_turn(self) -> None:
         """Begin a turn: what was sent before is on its way, requests in slices may go on, and idle shares are noted."""
         self.connections.begin_turn()
-        if self.mailbox.rests:
-            self.mailbox.begin_turn()
+        if self.queue.rests:
+            self.queue.begin_turn()
         now_ms = self._runtime.now.mono_ms
         if now_ms >= self._noted_ms + NOTE_EVERY_MS:
             self._noted_ms, at_ns = now_ms, self._runtime.stopwatch()
@@ -262,11 +262,11 @@ class RequestChannel:
     def run_lane(self, lane: Lane, run: Run, budget_ns: int) -> bool:
         """Handle what waits in a lane until it is empty, its time is over, or much was handled; one request always.
         Returns whether anything was handled."""
-        take = self.mailbox.take
+        take = self.queue.take
         item = take(lane)
         if item is None:
             return False
-        mailbox, handle, stopwatch = self.mailbox, self._handle, self._runtime.stopwatch
+        queue, handle, stopwatch = self.queue, self._handle, self._runtime.stopwatch
         at_ns = began_ns = stopwatch()
         size = 0
         while item is not None:
@@ -278,7 +278,7 @@ class RequestChannel:
                 self._let_in()
             since_ns, at_ns = at_ns, stopwatch()
             spent_ns = at_ns - since_ns
-            mailbox.last.charge(spent_ns)
+            queue.last.charge(spent_ns)
             if slot is not None:
                 slot.handled(since_ns, spent_ns)
                 if lane is CONTROL:
@@ -299,7 +299,7 @@ class RequestChannel:
         while self._closed:
             conn, refused = self._closed.popleft()
             if conn < 0:
-                self.mailbox.drop(conn)
+                self.queue.drop(conn)
                 lost(conn, refused)
             elif self._delayed and conn in self._delayed:
                 del self._delayed[conn]
@@ -311,7 +311,7 @@ class RequestChannel:
     def end_turn(self) -> None:
         """Forget connections whose last requests were handled, and let long requests be read that there is room for."""
         for conn in self.connections.long_requests.next():
-            self.mailbox.go_on(conn)
+            self.queue.go_on(conn)
         if self.farewell.staying:
             for conn in self.farewell.over():
                 self._forget(conn)
@@ -319,7 +319,7 @@ class RequestChannel:
     def taken(self) -> Inbound:
         """What this turn has decided about connections; before that, whether they are read is decided by what is queued
         and held."""
-        self.connections.throttle(self.mailbox.data.size, self.mailbox.data_requests_max)
+        self.connections.throttle(self.queue.data.size, self.queue.data_requests_max)
         return self.connections.taken()
 
     def taken_listens(self) -> dict[str, bool]:
@@ -335,7 +335,7 @@ class RequestChannel:
         """Take the answer of a slot."""
         connections = self.connections
         if slot.writer is not None:
-            self.mailbox.go_on(slot.connection.id)
+            self.queue.go_on(slot.connection.id)
         crammed = connections.crammed
         for frame, place in connections.answer(slot, parts):
             self._queue(slot.connection, frame, place)
@@ -349,14 +349,14 @@ class RequestChannel:
         for one in list(held_back) if room else [conn]:
             if one in held_back:
                 del held_back[one]
-                self.mailbox.go_on(one)
+                self.queue.go_on(one)
 
     def go_on_later(self, slot: Slot, frame: memoryview) -> None:
         """Call `slot.sliced` in the next turn, before any later request of its connection."""
         connection = slot.connection
         if not connection.closed:
             lane, plane = _place(slot)
-            self.mailbox.rest(lane, (connection.id, frame, slot), plane=plane)
+            self.queue.rest(lane, (connection.id, frame, slot), plane=plane)
 
     def may_read(self, slot: Slot, frame: memoryview, is_longer: Callable[[int], bool]) -> bool:
         """Whether a request may be read; if not, it waits with those behind it, since others that are read take the
@@ -372,7 +372,7 @@ class RequestChannel:
         if not connection.closed:
             text = f"closed the connection of {connection.peer_host} on {connection.listener_name}: {why}"
             self._runtime.peer_lines.of_host(self._runtime.log.warning, connection.peer_host, text)
-            self.mailbox.drop(connection.id)
+            self.queue.drop(connection.id)
             crammed = self.connections.crammed
             self.connections.close(connection)
             self._start_held_back(connection.id, crammed and not self.connections.crammed)
@@ -427,7 +427,7 @@ class RequestChannel:
         """Count what a connection has sent apart, since it is muted or its peer does not read, so that it takes no room
         of others."""
         if connection is not None:
-            self.connections.set_apart(connection, *self.mailbox.not_begun(connection.id))
+            self.connections.set_apart(connection, *self.queue.not_begun(connection.id))
 
     def _look_at_muted(self, connection: Connection) -> None:
         """End the mute of a connection if it is over, else look again later."""
@@ -439,7 +439,7 @@ class RequestChannel:
             self._runtime.waiting.timers.at(again_ms, lambda: self._look_at_muted(connection))
             return
         self.connections.mute(connection, False)
-        self.mailbox.go_on(connection.id)
+        self.queue.go_on(connection.id)
 
     def _close_delayed(self, conn: int) -> None:
         if conn in self._delayed:
@@ -453,9 +453,9 @@ class RequestChannel:
         connection = slot.connection
         lane, plane = _place(slot)
         if not plane:
-            self.mailbox.set_aside(lane, (connection.id, frame, slot))
+            self.queue.set_aside(lane, (connection.id, frame, slot))
             return
-        behind = self.mailbox.withdraw_control_requests(connection.id)
+        behind = self.queue.withdraw_control_requests(connection.id)
         self.connections.take_back(connection, [frame, *behind])
         self._outside[connection.id] = None
 
@@ -464,23 +464,23 @@ class RequestChannel:
         for conn in list(self._outside):
             connection = self.connections.get(conn)
             if connection is not None and not connection.congested:
-                while not self.mailbox.control_requests_full and (found := self.connections.placed(connection)):
+                while not self.queue.control_requests_full and (found := self.connections.placed(connection)):
                     self._queue(connection, *found)
             if connection is None or connection.congested or not connection.waiting:
                 del self._outside[conn]
-            if self.mailbox.control_requests_full:
+            if self.queue.control_requests_full:
                 break
 
     def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
         if connection.kind is CONTROL_PLANE:
-            self.mailbox.put_control_request(connection.id, frame, slot)
+            self.queue.put_control_request(connection.id, frame, slot)
         else:
             api = slot.api
-            self.mailbox.put(api.lane if api is not None else DATA, connection.id, frame, slot)
+            self.queue.put(api.lane if api is not None else DATA, connection.id, frame, slot)
 
     def _forget(self, conn: int) -> None:
         """Forget a peer's connection that is closed, and of which nothing is handled any more."""
-        self.mailbox.drop(conn)
+        self.queue.drop(conn)
         crammed = self.connections.crammed
         self.connections.gone(conn)
         self._start_held_back(conn, crammed and not self.connections.crammed)

@@ -1,8 +1,8 @@
 """What a handler knows of its caller, and the row of the table that says how an API is served: the values between a
 connection and a handler.
 
-This file alone names the kinds of listener, the lanes of the mailbox and what the order of requests depends on. Which API is
-served where is in `api/table.py`.
+This file alone names the kinds of listener, the lanes of the request queue and what the order of requests depends on. Which
+API is served where is in `api/table.py`.
 """
 
 import enum
@@ -26,7 +26,7 @@ class Listener(enum.Enum):
 
 
 class Lane(enum.IntEnum):
-    """Lanes of the mailbox (KIP-291): everything in CONTROL runs before anything in DATA."""
+    """Lanes of the request queue (KIP-291): everything in CONTROL runs before anything in DATA."""
 
     CONTROL = 0
     DATA = 1
@@ -106,7 +106,7 @@ class Api(NamedTuple):
     """Whether requests of this API may start before earlier ones have ended: what they write is written in their order
     all the same."""
     right: Right
-    """The right that the principal must have (`api/security/rights.py`)."""
+    """The right that the principal must have (`api/security/api_rights.py`)."""
     broken: Callable[[], Any] | None = None
     """Makes the reply if the handler fails, or would close the connection. None: the connection is closed. A row has
     one if requests of many clients come on one connection: it would be closed for all of them, and again when the

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from actors.arrow import record_columns
+from actors.arrow import written_columns
 from actors.arrow.writing import ABORT_S, Writing
 from actors.arrow.written import BatchRefused
 from actors.client.errors import ClientError, Unspoken
@@ -106,7 +106,7 @@ class _Task:
         left_out |= {"headers"} if not self._target.headers else set()
         chosen = batch.select([name for name in batch.schema.names if name not in left_out])
         if self._checked is None or not self._checked.equals(chosen.schema):
-            record_columns.check(chosen.schema)
+            written_columns.check(chosen.schema)
             self._checked = chosen.schema
         return chosen
 

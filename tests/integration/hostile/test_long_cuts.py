@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rayft
-from actors.controller.partitions import elections
+from actors.controller.partitions import elect_leaders
 from actors.host.cluster import probe
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
@@ -96,7 +96,7 @@ def elected(address: Address) -> bool:
     """Whether a broker that is not in sync has been made leader."""
     kind = message("ElectLeadersRequest")
     wanted = [kind.TopicPartitions(topic=TOPIC, partitions=[0])]
-    body = kind(election_type=elections.UNCLEAN, topic_partitions=wanted, timeout_ms=5000)
+    body = kind(election_type=elect_leaders.UNCLEAN, topic_partitions=wanted, timeout_ms=5000)
     try:
         probe.ask(address, "ElectLeaders", body, 2, 10)
         return in_sync(address)[0] == 2

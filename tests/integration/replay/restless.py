@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from actors.broker.log.cleaning.cleanable import cleanable
 from actors.broker.log.cleaning.cleaner import CleaningSlice, LogCleaning, Retired
-from actors.broker.log.cleaning.dirty_logs import cleanable
-from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.retention import retain
+from actors.broker.log.truncation import truncate_to
 from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
 from tests.unit.broker.log.cleaning.test_cleaner import LIMITS

@@ -21,7 +21,7 @@ from bisect import bisect_right
 from collections import Counter
 from typing import Any, NamedTuple
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import RULE_FIELDS

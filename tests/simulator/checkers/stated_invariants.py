@@ -13,7 +13,7 @@ from actors.broker.lifecycle.lifecycle import BrokerState
 from actors.broker.replication.isr_transitions import Stage
 from actors.broker.replication.sessions import ENTRY_BYTES
 from actors.node.net.connections import IN_FLIGHT_MAX
-from actors.node.net.mailbox import IN_LINE, SHARE_NS
+from actors.node.net.request_queue import IN_LINE, SHARE_NS
 from actors.node.runtime.calls import Listener
 from tests.simulator.checkers.hooks import Violation
 
@@ -85,9 +85,9 @@ def channels(node: Any) -> Broken:
             yield f"channel {purpose} has number {channel.conn}"
 
 
-def mailbox(node: Any) -> Broken:
+def request_queue(node: Any) -> Broken:
     """Requests that wait for a turn."""
-    for line in node.requests.mailbox._all:
+    for line in node.requests.queue._all:
         lined: dict[int, int] = {}
         for queue in line._queues.values():
             lined[id(queue.host)] = lined.get(id(queue.host), 0) + queue.lined
@@ -198,7 +198,7 @@ def lease(node: Any) -> Broken:
         yield "active, and never had a lease"
 
 
-ALL_NODES: tuple[Callable[[Any], Broken], ...] = (raft, connections, channels, mailbox, waiting)
+ALL_NODES: tuple[Callable[[Any], Broken], ...] = (raft, connections, channels, request_queue, waiting)
 BROKERS: tuple[Callable[[Any], Broken], ...] = (replicas, indexes, sessions, ledger, groups, storage, lease)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.simulator.checkers.claims import (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from actors.authorization import index
-from actors.authorization.index import Bucket, RuleIndex
+from actors.authorization import decisions
+from actors.authorization.decisions import Bucket, RuleIndex
 from actors.authorization.resources import EVERYBODY, WILDCARD, Resource
 from actors.broker.replication.sessions import SessionPartition
 from actors.node.api import perform as performing
@@ -31,9 +31,9 @@ def what_is_denied_is_allowed_by_another_rule() -> Sequence[Patch]:
             found = False
             for one in ((principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)):
                 grants = bucket.get(one)
-                if grants is not None and grants.allow & index.ALLOWS[operation]:
+                if grants is not None and grants.allow & decisions.ALLOWS[operation]:
                     return True
-                if grants is not None and grants.deny & index.DENIES[operation]:
+                if grants is not None and grants.deny & decisions.DENIES[operation]:
                     return False
         return found
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.lifecycle.lifecycle import BrokerState, Lifecycle
-from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.times import EARLIEST
+from actors.broker.log.offsets_by_time import EARLIEST
+from actors.broker.log.truncation import truncate_to
 from actors.broker.replication import isr_transitions as isr_rules
 from actors.broker.replication import reading
 from actors.broker.replication.admission import RequestRefused
@@ -15,7 +15,7 @@ from actors.broker.replication.fetchers import Fetcher
 from actors.broker.replication.isr_transitions import Isr, View
 from actors.broker.replication.metadata_delta import PartitionState
 from actors.broker.replication.partition import Assignment, Became, Partition
-from actors.controller.partitions import isr as controller_isr
+from actors.controller.partitions import alter_isr as controller_isr
 from actors.node.node import Node
 from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.coordinators.coordinator_loading import Loading

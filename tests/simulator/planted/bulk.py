@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.controller.brokers import fencing
-from actors.controller.partitions.partition_changes import PartitionChange, choose_leader, leave
+from actors.controller.partitions.leader_election import PartitionChange, choose_leader, leave
 from actors.controller.state import Result, State
 from actors.metadata.image import Image
 from actors.node.roles.controller import role

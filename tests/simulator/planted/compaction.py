@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from actors.broker.log.cleaning import cleanable
 from actors.broker.log.cleaning import cleaner as cleaner_of
-from actors.broker.log.cleaning import dirty_logs
 from actors.broker.log.cleaning.cleaner import LogCleaning
 from actors.broker.log.log import PartitionLog
 from actors.node.roles.broker.log import log_cleaner
@@ -61,9 +61,9 @@ def full_map_taken_for_whole() -> Sequence[Patch]:
 def clean_part_not_written_anew() -> Sequence[Patch]:
     """The cleaner cleans dirty segments only: older values stay before them, and come back with the end of their
     tombstones."""
-    groups = dirty_logs.groups
+    groups = cleanable.groups
 
-    def dirty(log: PartitionLog, upper_offset: int) -> list[dirty_logs.Group]:
+    def dirty(log: PartitionLog, upper_offset: int) -> list[cleanable.Group]:
         found = groups(log, upper_offset)
         return [one for one in found if one.last_offset >= log.cleaned_offset]
 
@@ -125,8 +125,8 @@ def all_counts_as_clean() -> Sequence[Patch]:
 def young_records_cleaned() -> Sequence[Patch]:
     """A reader that is behind by less than min.compaction.lag.ms misses values."""
 
-    def impatient(log: PartitionLog, upper_offset: int, now_ms: int) -> dirty_logs.Cleanable:
-        return dirty_logs.cleanable(log, upper_offset, now_ms + 3_600_000)
+    def impatient(log: PartitionLog, upper_offset: int, now_ms: int) -> cleanable.Cleanable:
+        return cleanable.cleanable(log, upper_offset, now_ms + 3_600_000)
 
     return [instead(log_cleaner, "cleanable", impatient)]
 

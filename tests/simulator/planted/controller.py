@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.controller import producer_ids
-from actors.controller.brokers import fencing, leases, registration
-from actors.controller.partitions import isr, partition_changes
-from actors.controller.partitions.partition_changes import PartitionChange, choose_leader
+from actors.controller.brokers import fencing, heartbeat_leases, registration
+from actors.controller.partitions import alter_isr, leader_election
+from actors.controller.partitions.leader_election import PartitionChange, choose_leader
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged
 from actors.node.api.handlers import delete_topics
@@ -30,31 +30,31 @@ def crash_rule_skipped() -> Sequence[Patch]:
 
 
 def _checks_without(*dropped: Any) -> Patch:
-    return instead(isr, "CHECKS", tuple(row for row in isr.CHECKS if row[1] not in dropped))
+    return instead(alter_isr, "CHECKS", tuple(row for row in alter_isr.CHECKS if row[1] not in dropped))
 
 
 @mistake("moving")
 def stale_alter_isr_accepted() -> Sequence[Patch]:
     """AlterIsr is applied though the partition has changed since it was proposed."""
-    return [_checks_without(isr._version_is_current)]
+    return [_checks_without(alter_isr._version_is_current)]
 
 
 @mistake("recreated")
 def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
     """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was proposed for the old one."""
-    proposals = isr._proposals
+    proposals = alter_isr._proposals
 
     def by_name(state: State, sender: int, topic: Any, seen: set[int]) -> Any:
-        topic.topic_id = isr.NO_ID
+        topic.topic_id = alter_isr.NO_ID
         return proposals(state, sender, topic, seen)
 
-    return [instead(isr, "_proposals", by_name)]
+    return [instead(alter_isr, "_proposals", by_name)]
 
 
 @mistake("moving")
 def alter_isr_of_a_deposed_leader_accepted() -> Sequence[Patch]:
     """A broker that once led the partition may change its ISR."""
-    return [_checks_without(isr._sender_leads, isr._version_is_current)]
+    return [_checks_without(alter_isr._sender_leads, alter_isr._version_is_current)]
 
 
 @mistake("quiet")
@@ -62,7 +62,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
     """AlterIsr and its members are accepted under any broker epoch: a process that is gone speaks for the new one."""
     from actors.broker.replication import isr_transitions as leader_side
 
-    eligible = isr._eligible
+    eligible = alter_isr._eligible
 
     def any_epoch(state: State, proposal: Any) -> bool:
         epochs, proposal.entry.isr_broker_epochs = proposal.entry.isr_broker_epochs, []
@@ -71,10 +71,10 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
         finally:
             proposal.entry.isr_broker_epochs = epochs
 
-    checks = tuple((name, any_epoch if check is eligible else check, code) for name, check, code in isr.CHECKS)
+    checks = tuple((name, any_epoch if check is eligible else check, code) for name, check, code in alter_isr.CHECKS)
     return [
-        instead(isr, "CHECKS", checks),
-        instead(isr, "broker_epoch_holds", lambda state, broker, epoch: broker in state.soft.leases),
+        instead(alter_isr, "CHECKS", checks),
+        instead(alter_isr, "broker_epoch_holds", lambda state, broker, epoch: broker in state.soft.leases),
         instead(leader_side, "eligible", lambda view, follower: follower.id in view.unfenced),
     ]
 
@@ -85,7 +85,7 @@ def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
     from actors.broker.replication import isr_transitions as leader_side
 
     return [
-        _checks_without(isr._eligible),
+        _checks_without(alter_isr._eligible),
         instead(leader_side, "eligible", lambda view, follower: True),
     ]
 
@@ -97,12 +97,12 @@ def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
 
     def take_over(soft: Any, image: Any, now: Any, lease_ms: int, grace_ms: int) -> None:
         for broker in image.brokers():
-            soft.leases[broker.id] = leases.Lease(
+            soft.leases[broker.id] = heartbeat_leases.Lease(
                 broker.epoch, broker.incarnation_id, now.mono_ms + lease_ms // 8, broker.epoch, -1
             )
         soft.changed()
 
-    return [instead(leases, "take_over", take_over)]
+    return [instead(heartbeat_leases, "take_over", take_over)]
 
 
 @mistake()
@@ -123,7 +123,7 @@ def isr_change_without_a_new_version() -> Sequence[Patch]:
             for row, isr, leader in wanted
         ]
 
-    return [instead(isr, "changed", changed)]
+    return [instead(alter_isr, "changed", changed)]
 
 
 @mistake("moving")
@@ -132,7 +132,7 @@ def unclean_leader_elected() -> Sequence[Patch]:
     elect = fencing.elect
     return [
         instead(fencing, "elect", lambda state, row, unclean: elect(state, row, True)),
-        instead(partition_changes, "unclean_allowed", lambda state, topic: True),
+        instead(leader_election, "unclean_allowed", lambda state, topic: True),
         instead(fencing, "unclean_allowed", lambda state, topic: True),
     ]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.log import cutting, recovery
 from actors.broker.log import log as log_of
-from actors.broker.log.epochs import EpochCache
+from actors.broker.log import recovery, truncation
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import producers
 from actors.broker.log.producers.producers import Producers
@@ -46,7 +46,7 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
         instead(Producers, "truncate", lambda producers, offset: True),
         *(
             instead(place, "rebuild_producers", lambda log, now_ms=-1, otherwise=0, indexed=None: otherwise)
-            for place in (cutting, recovery)
+            for place in (truncation, recovery)
         ),
     ]
 
@@ -89,13 +89,13 @@ def snapshot_with_last_batches_only() -> Sequence[Patch]:
 @mistake("quiet")
 def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
     """A restarted replica remembers the producers of its last snapshot only."""
-    rebuild = cutting.rebuild_producers
+    rebuild = truncation.rebuild_producers
 
     def shallow(log: PartitionLog, now_ms: int = -1, otherwise: int = 0, indexed: Any = None) -> int:
-        with instead(cutting, "learn", lambda *args, **more: None):
+        with instead(truncation, "learn", lambda *args, **more: None):
             return rebuild(log, now_ms, otherwise)
 
-    return [instead(place, "rebuild_producers", shallow) for place in (cutting, recovery)]
+    return [instead(place, "rebuild_producers", shallow) for place in (truncation, recovery)]
 
 
 @mistake()

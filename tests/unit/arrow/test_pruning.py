@@ -11,7 +11,7 @@ import pytest
 from actors.arrow import pruning
 from actors.arrow.ranges import Range
 from actors.arrow.scanning import _of_offsets
-from actors.replay.columns.topics import SCHEMA
+from actors.replay.columns.record_columns import SCHEMA
 
 F = ds.field
 PLAN = {("t", n): Range(10 * n, 100 + 10 * n) for n in range(4)} | {("u", 0): Range(0, 50), ("u", 1): Range(7, 7)}

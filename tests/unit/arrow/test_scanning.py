@@ -8,7 +8,7 @@ import pytest
 import rayft
 from actors.arrow.scanning import Topics
 from actors.client.errors import ClientError
-from actors.replay.columns.topics import SCHEMA
+from actors.replay.columns.record_columns import SCHEMA
 
 
 def test_every_method_of_a_dataset_is_replaced() -> None:

@@ -6,7 +6,7 @@ import pytest
 from actors.arrow.written import Span, Written, refused
 from actors.client.errors import ClientError
 from actors.client.operations.producing import Placed
-from fastpath.arrow.record_batches import Closed
+from fastpath.arrow.columns_to_batches import Closed
 
 
 def test_batches_add_up() -> None:

@@ -4,10 +4,10 @@ import socket
 
 import pytest
 
+from actors.authorization.access_rules import Rule
 from actors.authorization.addresses import address, canonical, is_every_interface
-from actors.authorization.index import RuleIndex
+from actors.authorization.decisions import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Rule
 from actors.host.net.server import ConnectionLimits, Listeners, PortTaken
 from actors.node.net.connections import Connection
 from actors.node.runtime.calls import Listener

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.bridge import znodes
 from actors.bridge.asks import Apply, Make
 from actors.bridge.stages import Progress, Stage, progress, reached

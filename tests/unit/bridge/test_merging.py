@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from actors.authorization.rules import Rule
+from actors.authorization.access_rules import Rule
 from actors.bridge import bases, merging, znodes
 from actors.bridge.subjects import rules, settings
 from actors.controller.principals.acls import KIND

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from actors.controller.brokers import fencing, leases
+from actors.controller.brokers import fencing, heartbeat_leases
 from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.options import Options
 from actors.controller.partitions.topics import create_topics
@@ -145,8 +145,8 @@ class Cluster:
         self.ops = wrote
 
     def expire(self) -> None:
-        for broker in leases.expired(self.soft, self.now):
-            leases.revoke(self.soft, broker, "expired")
+        for broker in heartbeat_leases.expired(self.soft, self.now):
+            heartbeat_leases.revoke(self.soft, broker, "expired")
         self.settle()
 
     def topic(self, name: str, *assignments: tuple[int, ...], **fields: Any) -> Any:

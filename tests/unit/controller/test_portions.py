@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from actors.controller import portions
-from actors.controller.partitions.elections import elect_leaders
+from actors.controller.partitions.elect_leaders import elect_leaders
 from actors.controller.partitions.reassignments import alter_partition_reassignments, list_partition_reassignments
 from actors.controller.partitions.topics import create_topics, delete_topics
 from actors.metadata.ops import PartitionsSet, TopicSet

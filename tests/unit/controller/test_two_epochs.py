@@ -5,9 +5,9 @@ No released metadata is written yet: what is tried here is that operations take 
 
 import pytest
 
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.unregistration import unregister_broker
-from actors.controller.partitions.elections import elect_leaders
+from actors.controller.partitions.elect_leaders import elect_leaders
 from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.soft_state import Soft
 from actors.controller.state import State
@@ -15,7 +15,7 @@ from actors.metadata.families import RELEASED, Epochs
 from actors.metadata.ops import BrokerChanged, BrokerUnregistered
 from actors.wire.messages import message
 from tests.unit.controller.cluster import SHUTDOWN, Cluster
-from tests.unit.controller.partitions.test_isr import codes, entry, proposal
+from tests.unit.controller.partitions.test_alter_isr import codes, entry, proposal
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def test_a_change_of_the_leader_moves_both():
 
 def test_a_broker_that_leaves_and_does_not_lead_moves_the_partition_epoch_only():
     c = cluster()
-    leases.revoke(c.soft, 3, "gone")
+    heartbeat_leases.revoke(c.soft, 3, "gone")
     c.settle()
     assert c.image.isr(0) == (1, 2) and epochs(c) == (0, 1)
 
@@ -95,7 +95,7 @@ def test_a_reassignment_moves_the_leader_epoch_when_a_replica_leaves():
 
 def fenced():
     c = cluster()
-    leases.revoke(c.soft, 3, "gone")
+    heartbeat_leases.revoke(c.soft, 3, "gone")
     c.settle()
     return c
 
@@ -141,13 +141,13 @@ def test_unregistering_is_for_who_is_registered_fenced_or_not():
 def test_a_new_controller_gives_a_fenced_broker_no_lease():
     c = fenced()
     soft = Soft()
-    leases.take_over(soft, c.image, c.now, 10_000, 0)
+    heartbeat_leases.take_over(soft, c.image, c.now, 10_000, 0)
     assert sorted(soft.leases) == [1, 2, 4]
     soft.check(c.image)
 
 
 def test_who_is_fenced_already_is_not_fenced_twice():
     c = fenced()
-    leases.revoke(c.soft, 3, "again")
+    heartbeat_leases.revoke(c.soft, 3, "again")
     c.settle()
     assert c.ops == []

@@ -13,7 +13,7 @@ from actors.pipeline import streams
 from actors.pipeline.query import query
 from actors.pipeline.slices import DataLoss, RecordsLost
 from actors.pipeline.streams import Stream
-from actors.replay.columns.topics import schema
+from actors.replay.columns.record_columns import schema
 from actors.wire.messages import message
 from tests.unit.client.listening import Listening
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from actors import replay
+from actors.broker.log.cleaning.cleanable import cleanable
 from actors.broker.log.cleaning.cleaner import CleaningSlice, LogCleaning
-from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
 from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, LIMITS, NOW
 from tests.unit.broker.log.logs import content, put, settings
-from tests.unit.replay.columns.test_topics import rows, slow
+from tests.unit.replay.columns.test_record_columns import rows, slow
 
 
 def cleaned(log: PartitionLog) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from actors import replay
 from actors.metadata.ops import ConfigSet
-from actors.replay.columns import topics
+from actors.replay.columns import record_columns
 from actors.replay.logs.chunks import Chunk, ChunkReading, chunks
 from tests.unit.replay import metadata_logs
 from tests.unit.replay.test_source import write
@@ -153,7 +153,7 @@ print("alive")
 
 
 def decoded(chunk: Chunk) -> list[int]:
-    decoder = topics.Decoder("orders", 3, ["offset"], ChunkReading(), 0, -1)
+    decoder = record_columns.Decoder("orders", 3, ["offset"], ChunkReading(), 0, -1)
     return [offset for batch in decoder.batches(chunk) for offset in batch.column("offset").to_pylist()]
 
 

@@ -12,7 +12,7 @@ from fastpath.arrow import metadata_columns
 from fastpath.records.batch import Builder
 from fastpath.records.scan import resync, scan
 from tests.unit.replay import metadata_logs
-from tests.unit.replay.columns.test_topics import sealed
+from tests.unit.replay.columns.test_record_columns import sealed
 from tests.unit.replay.test_source import write
 
 WOUNDS = st.lists(st.tuples(st.integers(0, 10**6), st.binary(min_size=1, max_size=40)), min_size=1, max_size=4)

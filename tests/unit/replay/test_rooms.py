@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from actors.metadata.batches import BatchWriter
-from actors.replay.columns import column_plans, metadata, topics
+from actors.replay.columns import column_plans, metadata, record_columns
 from actors.replay.logs.chunks import Chunk, ChunkReading, chunks
 from actors.replay.logs.copies import metadata_log
 from actors.wire.messages import encode, message
-from fastpath.arrow import topic_columns
+from fastpath.arrow import batches_to_columns
 from fastpath.bytes.byte_builder import Rooms
 from fastpath.records.batch import Builder
 
@@ -99,10 +99,10 @@ def orders(tmp_path: Path) -> Path:
 
 
 def test_records_of_topics_that_are_held_stay_as_they_were(orders: Path) -> None:
-    decoder = topics.Decoder("orders", 3, topics.COLUMNS, SMALL_CHUNKS)
+    decoder = record_columns.Decoder("orders", 3, record_columns.COLUMNS, SMALL_CHUNKS)
     held, now = [], []
     for number, chunk in enumerate(chunks(orders, SMALL_CHUNKS)):
-        alone = topic_columns.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends)
+        alone = batches_to_columns.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends)
         for batch in decoder.batches(chunk):
             assert batch["offset"].to_pylist() == alone["offset"].tolist()
             assert batch["value"].buffers()[2].to_pybytes() == alone["value"][1].tobytes()
@@ -120,10 +120,10 @@ def test_columns_of_topics_are_built_where_others_were(orders: Path, monkeypatch
     first, second, *_ = chunks(orders, SMALL_CHUNKS)
 
     def batch(chunk: Chunk) -> pa.RecordBatch:
-        (made,) = topics.Decoder("orders", 0, ["value"], SMALL_CHUNKS).batches(chunk)
+        (made,) = record_columns.Decoder("orders", 0, ["value"], SMALL_CHUNKS).batches(chunk)
         return made
 
-    monkeypatch.setattr(topics, "ROOMS", Rooms())
+    monkeypatch.setattr(record_columns, "ROOMS", Rooms())
     kept = batch(first)
     address = kept["value"].buffers()[2].address
     assert batch(second)["value"].buffers()[2].address != address

@@ -21,7 +21,7 @@ from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from actors.broker.log.aborted_transactions import all_aborted
-from actors.broker.log.cleaning.dirty_logs import Cleanable, Group, groups
+from actors.broker.log.cleaning.cleanable import Cleanable, Group, groups
 from actors.broker.log.cleaning.replacing import name_placed, replace, stand, withdraw
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import Aborted as Entry

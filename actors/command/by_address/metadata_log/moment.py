@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from actors.arrow.metadata_replay import needed
+from actors.authorization.access_rules import Rule
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Rule
 from actors.client.operations.configs import Config, Kind
 from actors.client.operations.configs import Resource as Configured
 from actors.client.operations.quorum_leader import KnownQuorum

@@ -1,4 +1,4 @@
-"""AlterIsr 0 (KIP-497): a leader asks for another ISR (`controller/partitions/isr.py`). Controllers only.
+"""AlterIsr 0 (KIP-497): a leader asks for another ISR (`controller/partitions/alter_isr.py`). Controllers only.
 
 A broker's AlterIsr is taken from the newest connection on which it has sent one; an older connection is closed and what
 waits in it is dropped, so that a delayed copy never overtakes a later proposal (R497-52). Only what comes under the
@@ -9,7 +9,7 @@ INVALID_UPDATE_VERSION.
 
 from typing import TYPE_CHECKING
 
-from actors.controller.partitions.isr import alter_isr
+from actors.controller.partitions.alter_isr import alter_isr
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.table import DRAFTS, rpc
 from actors.node.runtime.answers import Answer, Close

@@ -1,4 +1,4 @@
-"""AlterPartition 0 to 3: a leader in ZooKeeper mode asks for another ISR (`controller/partitions/alter_partition.py`).
+"""AlterPartition 0 to 3: a leader in ZooKeeper mode asks for another ISR (`zookeeper_alter_partition.py`).
 Controllers, on the listeners for such brokers only.
 
 Version notes: 0 is what Apache Kafka 2.7 to 3.1 call AlterIsr, and not the AlterIsr of KIP-497 that brokers of rayft send on
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.partitions.alter_partition import IDS_FROM, AlterPartition
+from actors.controller.partitions.zookeeper_alter_partition import IDS_FROM, AlterPartition
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.alter_isr import in_order
 from actors.node.api.table import rpc

@@ -7,7 +7,7 @@ Errors: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, SECURITY_DISABLED.
 
 from typing import TYPE_CHECKING, Any
 
-from actors.authorization.rules import BadRule, Filter, checked_filter
+from actors.authorization.access_rules import BadRule, Filter, checked_filter
 from actors.metadata.image import Image
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.table import rpc

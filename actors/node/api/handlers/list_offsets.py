@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.broker.log.offsets_by_time import LATEST, MAX_TIMESTAMP, TimeOffset, TimeSearch
 from actors.broker.log.slices import Sliced
 from actors.broker.log.slices import Steps as JobSteps
-from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset, TimeSearch
 from actors.broker.replication.admission import RequestRefused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc

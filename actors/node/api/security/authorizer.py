@@ -7,7 +7,7 @@ This file alone decides how a request is judged. Rules, as in Apache Kafka's Sta
 2. A super user may do everything. A principal that names nodes (`speakers.py`) is none: `super.users` lets it in as a node,
    as a rule does that allows it CLUSTER_ACTION. Being let in it may do what nodes need (`rights.NODE_MAY`), and for the
    rest it needs rules. A rule that denies CLUSTER_ACTION to its name shuts it out of everything, `super.users` or not.
-3. Otherwise the rules decide (`authorization/index.py`); a resource without rules is open only with
+3. Otherwise the rules decide (`authorization/decisions.py`); a resource without rules is open only with
    `allow.everyone.if.no.acl.found`.
 
 A broker judges by the metadata that is committed and that it has replayed, an active controller by its latest state, whose
@@ -19,9 +19,9 @@ few lines are written, the others are counted (`runtime/peer_lines.py`).
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from actors.authorization.index import RuleIndex
+from actors.authorization.decisions import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, OPERATIONS, Operation, Resource
-from actors.node.api.security.rights import NODE_MAY
+from actors.node.api.security.api_rights import NODE_MAY
 from actors.node.api.security.speakers import named
 from actors.node.runtime.calls import Call, Refusals
 from actors.node.runtime.runtime import Runtime

@@ -7,7 +7,7 @@ with such names. Rules:
 1. It speaks for the ids in its name alone: so a node whose key was stolen votes, holds leases and moves high watermarks as
    itself and as nobody else.
 2. What it may ask depends on what these ids are: a registered broker is no controller, and a controller no broker
-   (`rights.py`, column `nodes`).
+   (`api_rights.py`, column `nodes`).
 3. It is no super user. `super.users` and a rule that allows CLUSTER_ACTION let it in as a node, a rule that denies
    CLUSTER_ACTION to its name shuts it out of everything (`authorizer.py`).
 4. It speaks for itself: nobody passes on a request in its name.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from actors.controller.brokers import fencing, leases
+from actors.controller.brokers import fencing, heartbeat_leases
 from actors.controller.brokers.controlled_shutdown import moved_key
 from actors.controller.brokers.offline_replicas import AnsweredReplicas, offline_replicas
 from actors.controller.brokers.registration import registration_key
@@ -25,7 +25,7 @@ from actors.controller.brokers.zookeeper_brokers import LiveBroker, follow
 from actors.controller.configs import without_effect
 from actors.controller.mutation_quota import MutationQuota
 from actors.controller.options import options
-from actors.controller.partitions import elections
+from actors.controller.partitions import elect_leaders
 from actors.controller.portions import Cut
 from actors.controller.principals.delegation_tokens import sweep_tokens
 from actors.controller.refusals import refusal
@@ -212,7 +212,7 @@ class ControllerRole:
         self.soft = Soft()
         self.soft.commits.begin(now.mono_ms, next_offset)
         lease_ms = max(self.options.lease_ms(level), self._old_leases_ms - now.mono_ms)
-        leases.take_over(self.soft, self.image, now, lease_ms, self.options.grace_ms)
+        heartbeat_leases.take_over(self.soft, self.image, now, lease_ms, self.options.grace_ms)
         self.soft.electing = dict.fromkeys(self.soft.leases)
         self._schedule_rebalance(now)
         self.controllers = self._quorum_ids()
@@ -253,11 +253,11 @@ class ControllerRole:
     def tick(self, now: Now) -> None:
         """Do what is due: leases that have ended, one portion of bulk work, snapshots."""
         if self.active:
-            leases.credit(self.soft, max(self._due_ms, self._ticked_ms), now)
-            for broker in leases.expired(self.soft, now):
+            heartbeat_leases.credit(self.soft, max(self._due_ms, self._ticked_ms), now)
+            for broker in heartbeat_leases.expired(self.soft, now):
                 self.expired_leases += 1
                 self._runtime.log.info(f"the lease of broker {broker} has ended")
-                leases.revoke(self.soft, broker, "the lease has ended")
+                heartbeat_leases.revoke(self.soft, broker, "the lease has ended")
             self._work(now)
             self._rebalance(now)
         self.heartbeats.tick(now)
@@ -274,7 +274,9 @@ class ControllerRole:
             return 0
         if self.bridge is not None and self.bridge.ready:
             return 0
-        return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS), self.soft.rebalance_due_ms)
+        return min(
+            self.heartbeats.deadline_ms(), heartbeat_leases.deadline_ms(self.soft, FAR_MS), self.soft.rebalance_due_ms
+        )
 
     def flush(self) -> Sequence[Batch]:
         """The batches of this turn, which the quorum appends."""
@@ -513,7 +515,7 @@ class ControllerRole:
         heard_since = broker in self._heartbeats  # a broker that has spoken since the look is alive
         if refused and not heard_since and self.active and self.soft.leases.get(broker) is lease:
             self._runtime.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
-            leases.revoke(self.soft, broker, "the listener refuses")
+            heartbeat_leases.revoke(self.soft, broker, "the listener refuses")
 
     # ---- bulk work
 
@@ -579,7 +581,7 @@ class ControllerRole:
             soft.rebalance_row = 0
             self._schedule_rebalance(now)
         if soft.rebalance_row >= 0 and not self._pending() and not self._is_far_ahead():
-            result = elections.rebalance(self.state(), soft.rebalance_row)
+            result = elect_leaders.rebalance(self.state(), soft.rebalance_row)
             self._apply_bulk(result)
             soft.rebalance_row = result.reply
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from actors.authorization.access_rules import Rule
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
-from actors.authorization.rules import Rule
 from actors.bridge import bases, znodes
 from actors.bridge.asks import Make
 from actors.bridge.stages import Stage

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import Appended, Flush, PartitionLog, Unsettled
 from actors.broker.log.recovery import Recovered, recover
 from actors.ports import Sync

@@ -16,11 +16,11 @@ import pytest
 
 from actors.broker.log import retention
 from actors.broker.log.cleaning.replacing import withdraw
-from actors.broker.log.cutting import truncate_fully, truncate_to
 from actors.broker.log.directories.directory import ARRIVED, LEAVING, read_move
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover
+from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk

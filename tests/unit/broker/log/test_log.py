@@ -4,9 +4,9 @@ import errno
 
 import pytest
 
-from actors.broker.log.cutting import truncate_fully, truncate_to
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, OffsetsOutOfOrder
+from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFull
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile

@@ -7,10 +7,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from actors.broker.log.cutting import truncate_to
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog, Unsettled
 from actors.broker.log.retention import retain
+from actors.broker.log.truncation import truncate_to
 from actors.ports import DiskFull
 from fastpath.records import batch
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from actors.broker.log import retention
-from actors.broker.log.cutting import Preparation, truncate_fully, truncate_to
 from actors.broker.log.directories.directory import (
     ARRIVED,
     LEAVING,
@@ -24,6 +23,7 @@ from actors.broker.log.producers.markers import CONTROL, Marker
 from actors.broker.log.producers.markers import build as build_marker
 from actors.broker.log.recovery import recover
 from actors.broker.log.retention import drop_segments
+from actors.broker.log.truncation import Preparation, truncate_fully, truncate_to
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from fastpath.records.batch import CorruptBatch

@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from actors.broker.log.cutting import truncate_to
 from actors.broker.log.directories.checkpoints import CLEANED_OFFSETS, RECOVERY_POINTS, TOPIC_IDS
 from actors.broker.log.directories.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.retention import drop_segments
+from actors.broker.log.truncation import truncate_to
 from actors.ports import DiskFull
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile

@@ -8,8 +8,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from actors.broker.log.cutting import truncate_fully, truncate_to
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.truncation import truncate_fully, truncate_to
 from tests.reference import transactions as model
 from tests.reference.transactions import ABORT, COMMIT, PLAIN, TRANSACTIONAL, Batch
 from tests.simulator.disk import VirtualDisk

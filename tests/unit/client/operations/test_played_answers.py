@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from actors.authentication.scram import Mechanism
+from actors.authorization.access_rules import Filter, Rule
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Filter, Rule
 from actors.client.asks import Steps
 from actors.client.errors import ClientError
 from actors.client.operations import acls, configs, placement, quotas, scram

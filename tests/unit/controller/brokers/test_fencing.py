@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.controller.brokers import fencing, leases
+from actors.controller.brokers import fencing, heartbeat_leases
 from actors.controller.brokers.unregistration import turn_ended, unregister_broker
 from actors.controller.configs import unclean_allowed
-from actors.controller.partitions import elections
-from actors.controller.partitions.elections import elect_leaders
-from actors.controller.partitions.isr import alter_isr
-from actors.controller.partitions.partition_changes import leave
+from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.partitions.elect_leaders import elect_leaders
+from actors.controller.partitions.leader_election import leave
 from actors.controller.soft_state import Soft
 from actors.metadata.dialects import drafts
 from actors.metadata.families import DRAFTS, RELEASED, Epochs
@@ -26,7 +25,7 @@ from tests.unit.controller.cluster import SHUTDOWN, Cluster
 
 
 def gone(c, broker):
-    leases.revoke(c.soft, broker, "test")
+    heartbeat_leases.revoke(c.soft, broker, "test")
     c.settle()
 
 
@@ -149,7 +148,7 @@ def test_brokers_that_are_lost_together_leave_as_one_after_the_other_but_each_pa
         c.topic("u", (4, 5), (2, 1))
         c.topic("v", (1,))
     for broker in (2, 1, 3):
-        leases.revoke(together.soft, broker, "test")
+        heartbeat_leases.revoke(together.soft, broker, "test")
         gone(one_by_one, broker)
     together.settle()
     changed = [one for op in together.ops if type(op) is PartitionsChanged for one in op.block]
@@ -165,9 +164,9 @@ def test_who_is_lost_while_others_are_fenced_joins_their_pass_and_is_done_when_i
     monkeypatch.setattr(fencing, "SLICE_COST", 10)
     c = Cluster(brokers=3)
     c.topic("t", *[(1, 2, 3)] * 40)
-    leases.revoke(c.soft, 1, "test")
+    heartbeat_leases.revoke(c.soft, 1, "test")
     c.apply(fencing.fence(c.state, None, c.now, c.random))
-    leases.revoke(c.soft, 2, "test")
+    heartbeat_leases.revoke(c.soft, 2, "test")
     slices = []
     while c.soft.leaving:
         c.apply(fencing.fence(c.state, None, c.now, c.random))
@@ -181,10 +180,10 @@ def test_who_is_given_up_while_it_is_fenced_leaves_partitions_that_were_passed(m
     monkeypatch.setattr(fencing, "SLICE_COST", 60)
     c = Cluster(brokers=2)
     c.topic("t", *[(1,)] * 200)
-    leases.revoke(c.soft, 1, "test")
+    heartbeat_leases.revoke(c.soft, 1, "test")
     c.apply(fencing.fence(c.state, None, c.now, c.random))
     assert c.partition("t", 0)[:2] == ((1,), -1) and c.soft.leaving_row > 0
-    leases.revoke(c.soft, 1, "test", give_up=True)
+    heartbeat_leases.revoke(c.soft, 1, "test", give_up=True)
     c.settle()
     assert {c.partition("t", number)[:2] for number in range(200)} == {((), -1)}
 
@@ -196,7 +195,7 @@ def test_who_is_given_up_leaves_before_brokers_that_may_come_back(first: str) ->
     c.topic("u", (1, 2, 3))
     c.topic("v", (1,))
     for give_up in (False, True) if first == "lost" else (True, False):
-        leases.revoke(c.soft, 1 if give_up else 2, "test", give_up=give_up)
+        heartbeat_leases.revoke(c.soft, 1 if give_up else 2, "test", give_up=give_up)
     c.settle()
     assert [c.partition("t", number)[:2] for number in range(2)] == [((2,), -1), ((2,), -1)]
     assert (c.partition("u")[:2], c.partition("v")[:2]) == (((3,), 3), ((), -1))
@@ -225,7 +224,7 @@ def test_partitions_that_no_slice_changes_cost_what_it_takes_to_ask_their_topics
         c.apply(fencing.come_back(c.state, None, c.now, c.random))
         asked.append(0)
     assert asked == [10, 10, 10, 10, 0, 0], "a search that finds nobody who could lead"
-    leases.revoke(c.soft, 1, "again")
+    heartbeat_leases.revoke(c.soft, 1, "again")
     while c.soft.leaving:
         c.apply(fencing.fence(c.state, None, c.now, c.random))
         asked.append(0)
@@ -256,7 +255,7 @@ def test_the_end_of_a_departure_looks_at_no_partition_where_nothing_is_left_to_c
     in_isr = Image.rows_in_isr
     monkeypatch.setattr(Image, "rows_in_isr", lambda image, broker: looked.append(broker) or in_isr(image, broker))
     for broker in (1, 2, 3):
-        leases.revoke(c.soft, broker, "test")
+        heartbeat_leases.revoke(c.soft, broker, "test")
     c.settle()
     assert looked == [] and [c.image.counters.alone(broker) for broker in (1, 2, 3)] == [1, 1, 3]
     c.image.check()
@@ -304,7 +303,7 @@ def test_the_compiled_pass_equals_its_twin(data):
     drawn(data, c, topic_id, family, ids)
     given_up = data.draw(st.dictionaries(st.sampled_from(ids), st.booleans(), min_size=1, max_size=4))
     for broker, give_up in given_up.items():
-        leases.revoke(c.soft, broker, "test", give_up=give_up)
+        heartbeat_leases.revoke(c.soft, broker, "test", give_up=give_up)
     step = data.draw(st.integers(1, 5))
     found, row = {}, 0
     while row >= 0:
@@ -351,16 +350,16 @@ def test_compiled_elections_equal_their_twin(data):
 def test_r631_145_a_lease_ends_after_exactly_one_period():
     c = Cluster(brokers=1)
     c.later(19_999)
-    assert leases.expired(c.soft, c.now) == []
+    assert heartbeat_leases.expired(c.soft, c.now) == []
     c.later(1)
-    assert leases.expired(c.soft, c.now) == [1]
+    assert heartbeat_leases.expired(c.soft, c.now) == [1]
     c.beat(1)
     c.later(5_000)
     c.beat(1)  # one period from now, whatever was left
     c.later(19_999)
-    assert leases.expired(c.soft, c.now) == []
+    assert heartbeat_leases.expired(c.soft, c.now) == []
     c.later(1)
-    assert leases.expired(c.soft, c.now) == [1]
+    assert heartbeat_leases.expired(c.soft, c.now) == [1]
 
 
 def another_controller(c, lease_ms):
@@ -368,7 +367,7 @@ def another_controller(c, lease_ms):
     c.soft = Soft()
     c.soft.commits.begin(c.mono_ms, c.image.next_offset)
     c.options = c.options._replace(lease=(lease_ms, lease_ms))
-    leases.take_over(c.soft, c.image, c.now, lease_ms, c.options.grace_ms)
+    heartbeat_leases.take_over(c.soft, c.image, c.now, lease_ms, c.options.grace_ms)
 
 
 def test_a_shorter_lease_on_a_new_controller_counts_for_leases_that_it_gives():
@@ -376,14 +375,14 @@ def test_a_shorter_lease_on_a_new_controller_counts_for_leases_that_it_gives():
     grace_ms = c.options.grace_ms
     another_controller(c, 6_000)
     c.later(20_000 + grace_ms - 1)
-    assert leases.expired(c.soft, c.now) == [], "they hold leases of 20 s"
+    assert heartbeat_leases.expired(c.soft, c.now) == [], "they hold leases of 20 s"
     c.beat(2)
     c.later(1)
-    assert leases.expired(c.soft, c.now) == [1]
+    assert heartbeat_leases.expired(c.soft, c.now) == [1]
     c.later(5_998)
-    assert leases.expired(c.soft, c.now) == [1]
+    assert heartbeat_leases.expired(c.soft, c.now) == [1]
     c.later(1)
-    assert leases.expired(c.soft, c.now) == [1, 2], "and this one gives 6 s"
+    assert heartbeat_leases.expired(c.soft, c.now) == [1, 2], "and this one gives 6 s"
 
 
 def test_the_length_of_a_lease_stands_in_the_log_for_the_controller_after_the_next():
@@ -396,7 +395,7 @@ def test_the_length_of_a_lease_stands_in_the_log_for_the_controller_after_the_ne
     assert c.ops == [] and c.image.broker(1).lease_ms == 20_000, "the lease of 20 s may still run"
     another_controller(c, 6_000)
     c.later(20_000 + c.options.grace_ms - 1)
-    assert leases.expired(c.soft, c.now) == []
+    assert heartbeat_leases.expired(c.soft, c.now) == []
     c.beat(1)
     assert c.ops == []
     c.later(1)
@@ -414,18 +413,18 @@ def test_time_that_stood_still_is_given_back():
     c = Cluster(brokers=1)
     due = c.mono_ms + 500
     c.later(30_000)
-    assert leases.credit(c.soft, due, c.now) == 29_500
-    assert leases.expired(c.soft, c.now) == []
-    assert leases.credit(c.soft, c.mono_ms - 100, c.now) == 0
+    assert heartbeat_leases.credit(c.soft, due, c.now) == 29_500
+    assert heartbeat_leases.expired(c.soft, c.now) == []
+    assert heartbeat_leases.credit(c.soft, c.mono_ms - 100, c.now) == 0
 
 
 def test_a_second_reason_to_go_begins_anew_only_if_more_is_given_up():
     c = Cluster(brokers=1)
-    leases.revoke(c.soft, 1, "first")
+    heartbeat_leases.revoke(c.soft, 1, "first")
     c.soft.leaving[1] = c.soft.leaving[1]._replace(from_row=5, around=True)
-    leases.revoke(c.soft, 1, "second", newcomer=True)
+    heartbeat_leases.revoke(c.soft, 1, "second", newcomer=True)
     assert c.soft.leaving[1] == ("first", True, False, 5, True)
-    leases.revoke(c.soft, 1, "third", give_up=True)
+    heartbeat_leases.revoke(c.soft, 1, "third", give_up=True)
     assert c.soft.leaving[1] == ("first", True, True, -1, False)
 
 
@@ -495,10 +494,10 @@ def test_a31_what_ends_a_registration_names_its_epoch(stopped):
 def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
     c = Cluster(brokers=3)
     c.topic("t", *[(1, 2, 3)] * 5, (2, 3, 1))
-    leases.revoke(c.soft, 1, "gone")
+    heartbeat_leases.revoke(c.soft, 1, "gone")
     c.settle()
     assert [c.partition("t", number)[1] for number in range(6)] == [2] * 6
-    assert c.apply(elections.rebalance(c.state, 0)) == -1 and c.ops == []  # 1 is not in sync, and not there
+    assert c.apply(elect_leaders.rebalance(c.state, 0)) == -1 and c.ops == []  # 1 is not in sync, and not there
     c.join(1)
     for number in range(5):
         row = c.image.partition(c.image.topic("t"), number)
@@ -508,11 +507,11 @@ def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
                 c.image.topic_id(c.image.topic("t")), number, [1, 2, 3], 2, *[c.image.partition_epoch(row) + 1] * 2
             ),
         )
-    monkeypatch.setattr(elections, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("actors.controller.partitions.elect_leaders.ROWS_AT_ONCE", 2)
     row, slices = 0, 0
     while row >= 0:
-        row = c.apply(elections.rebalance(c.state, row))
+        row = c.apply(elect_leaders.rebalance(c.state, row))
         slices += 1
     assert slices >= 3
     assert [c.partition("t", number)[1] for number in range(6)] == [1, 1, 1, 1, 1, 2]
-    assert c.apply(elections.rebalance(c.state, 0)) is not None and c.ops == []
+    assert c.apply(elect_leaders.rebalance(c.state, 0)) is not None and c.ops == []

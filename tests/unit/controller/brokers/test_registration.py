@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.controller.brokers import leases
+from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.controlled_shutdown import controlled_shutdown, moved_key
 from actors.controller.brokers.registration import DECISIONS, broker_heartbeat
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged
@@ -473,7 +473,7 @@ def test_tag_7_unreadable_partitions_are_left():
 
 def test_the_old_process_cannot_come_back_while_the_newcomer_waits():
     c = Cluster(brokers=1)
-    leases.revoke(c.soft, 1, "taken", newcomer=True)
+    heartbeat_leases.revoke(c.soft, 1, "taken", newcomer=True)
     kind = message("v28:BrokerHeartbeatRequest")
     request = kind(
         target_state=ACTIVE,

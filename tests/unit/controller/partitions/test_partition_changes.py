@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.controller.brokers import fencing, leases
-from actors.controller.partitions.elections import elect_leaders
-from actors.controller.partitions.isr import alter_isr
+from actors.controller.brokers import fencing, heartbeat_leases
+from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.partitions.elect_leaders import elect_leaders
 from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.state import Result
 from actors.metadata.ops import ConfigSet
@@ -17,7 +17,7 @@ from tests.unit.controller.cluster import ACTIVE, FENCED, Cluster
 
 def gone(c: Cluster, *brokers: int) -> None:
     for broker in brokers:
-        leases.revoke(c.soft, broker, "test")
+        heartbeat_leases.revoke(c.soft, broker, "test")
         c.settle()
 
 

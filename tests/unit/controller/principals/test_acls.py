@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from actors.authorization.access_rules import Filter, Rule
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Filter, Rule
 from actors.controller.portions import LOOKED_AT_ONCE
 from actors.controller.principals.acls import KIND, RULES_GONE, create_acls, delete_acls
 from actors.metadata.image import RULE_FIELDS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.reference.record_batches import Row
+from tests.reference.columns_to_batches import Row
 
 BYTES = (
     pa.binary(), pa.string(), pa.large_binary(), pa.large_string(), pa.binary_view(), pa.string_view(), pa.binary(7),

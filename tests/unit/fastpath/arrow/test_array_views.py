@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from actors.arrow.record_columns import _bytes
+from actors.arrow.written_columns import _bytes
 from fastpath.arrow.array_views import Array
 from tests.unit.fastpath.arrow.columns import BYTES, column, plain
 

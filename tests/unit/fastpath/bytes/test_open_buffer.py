@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actors.wire.messages import encode, message
-from fastpath.arrow import topic_columns
+from fastpath.arrow import batches_to_columns
 from fastpath.records import batch, record_stream, scan, zstd_frames
 from tests.reference.batch import Row, build
 
@@ -19,7 +19,7 @@ BROKEN = SOUND[:-1] + bytes([SOUND[-1] ^ 1])
 def unpacked(data: Any) -> Any:
     heads, end, _ = scan.scan(bytes(SOUND), 0, len(SOUND))
     first, last = np.array([61], np.int64), np.array([end], np.int64)
-    return topic_columns.unpack(data, heads, first, last)
+    return batches_to_columns.unpack(data, heads, first, last)
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {

@@ -166,6 +166,6 @@ def test_its_requests_wait_in_the_lane_of_their_api_and_run_in_their_order() -> 
     assert api.lane is Lane.DATA
     for number in range(3):
         scene.ask(f"own {number}")
-    assert scene.node.requests.mailbox.size(Lane.DATA) == 3
+    assert scene.node.requests.queue.size(Lane.DATA) == 3
     scene.lab.settle()
     assert order == ["own 0", "own 1", "own 2"] == scene.answers

@@ -11,7 +11,7 @@ from actors.node.api import handlers as rpc
 from actors.node.api import table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
-from actors.node.api.security import rights
+from actors.node.api.security import api_rights
 from actors.node.api.table import BETWEEN_BROKERS
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
@@ -173,7 +173,7 @@ def test_a01_a_number_of_the_drafts_is_free_for_another_api_where_metadata_is_re
 ) -> None:
     rows = {family: {listener: dict(of) for listener, of in by.items()} for family, by in table.TABLE.items()}
     monkeypatch.setattr(table, "TABLE", rows)
-    monkeypatch.setitem(rights.ON_CONTROLLERS, "AlterPartition", rights.ON_CONTROLLERS["Envelope"])
+    monkeypatch.setitem(api_rights.ON_CONTROLLERS, "AlterPartition", api_rights.ON_CONTROLLERS["Envelope"])
     assert key in rows["drafts"][Listener.CONTROLLER] and key not in rows["released"][Listener.CONTROLLER]
     other = table.rpc(key, "AlterPartition", range(2, 4), listeners=[Listener.CONTROLLER], families=("released",))
     other(lambda context, request, call: Done(None))
@@ -187,6 +187,6 @@ def test_what_brokers_pass_on_a_controller_takes_in_an_envelope() -> None:
     passed_on = {
         TABLE[Listener.CLIENT, key].name
         for key in served(Listener.CLIENT)
-        if TABLE[Listener.CLIENT, key].right is rights.PASSED_ON
+        if TABLE[Listener.CLIENT, key].right is api_rights.PASSED_ON
     }
     assert passed_on and passed_on <= {row.name for row in table.ENVELOPED.values()}

@@ -72,7 +72,7 @@ class Scene:
     def left(self) -> bool:
         """Whether anything of the connection is left."""
         node = self.lab.node
-        queued = any(line._queues.get(self.conn) for line in node.requests.mailbox._all)
+        queued = any(line._queues.get(self.conn) for line in node.requests.queue._all)
         return (
             node.requests.connections.get(self.conn) is not None or queued or node.requests.connections.bytes_held != 0
         )

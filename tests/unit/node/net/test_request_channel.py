@@ -85,7 +85,7 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     data = [lab.connect(PLAIN) for _ in range(99)]
     for place in range(510):
         lab.send(data[place % 99], "Metadata", 9, topics())
-    assert lab.node.requests.mailbox.size(Lane.DATA) == 510
+    assert lab.node.requests.queue.size(Lane.DATA) == 510
     control = lab.connect(CONTROL)
     paused = lab.turn(0)
     assert set(paused.pause) >= set(data) and control not in paused.pause
@@ -94,7 +94,7 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     after = lab.turn(0)
     assert lab.answered(after) == [control]
     assert len(lab.answered(lab.turn(0))) == 1
-    assert lab.node.requests.mailbox.size(Lane.DATA) == 508
+    assert lab.node.requests.queue.size(Lane.DATA) == 508
 
 
 def test_what_a_controller_asks_is_answered_before_a_request_of_clients_is_begun_but_not_twice_in_a_row() -> None:
@@ -132,7 +132,7 @@ def test_while_a_controller_talks_clients_have_a_quarter_of_their_time() -> None
             lab.send(conn, "Metadata", 9, topics())
         effects = lab.node.turn(Now(now.mono_ms + waited_ms, now.wall_ms + waited_ms), 8 * reading_ns)
         assert len(lab.answered(effects)) == handled
-        while lab.node.requests.mailbox.size(Lane.DATA):
+        while lab.node.requests.queue.size(Lane.DATA):
             lab.turn()
 
 
@@ -174,7 +174,7 @@ def test_r291_32_33_beyond_twenty_nothing_is_read_and_everything_is_answered() -
                     del reading[conn]
                     break
         waiting = [lab.node.requests.connections.get(conn).waiting for conn in controls]
-        assert lab.node.requests.mailbox.control_requests <= 20
+        assert lab.node.requests.queue.control_requests <= 20
         assert max(map(len, waiting)) <= 1, "a connection holds one request that has no place"
         effects = lab.turn(0)
         answered += [conn for conn, _ in effects.send if conn in left]
@@ -221,7 +221,7 @@ def test_r291_33_peers_that_do_not_read_their_answers_leave_the_queue_to_others_
     for _ in range(16):
         for conn in deaf:
             lab.node.received(conn, memoryview(bytearray(frame)))
-    assert lab.node.requests.mailbox.control_requests == 20
+    assert lab.node.requests.queue.control_requests == 20
     for conn in deaf:
         lab.node.congested(conn, True)
     lab.turn()
@@ -239,7 +239,7 @@ def test_r291_33_peers_that_do_not_read_their_answers_leave_the_queue_to_others_
         lab.node.congested(conn, False)
     for _ in range(200):
         effects = lab.turn(0)
-        assert lab.node.requests.mailbox.control_requests <= 20
+        assert lab.node.requests.queue.control_requests <= 20
         answered += lab.answered(effects)
     assert sorted(answered) == sorted(conn for conn in deaf for _ in range(len(answered) // 3))
     assert len(answered) == 3 * 16 and lab.node.requests.connections.bytes_held == 0
@@ -254,7 +254,7 @@ def test_a_peer_that_does_not_read_and_leaves_takes_its_requests_with_it() -> No
     lab.turn()
     lab.node.closed(deaf, False)
     assert not lab.answered(lab.turn())
-    assert lab.node.requests.connections.bytes_held == lab.node.requests.mailbox.control_requests == 0
+    assert lab.node.requests.connections.bytes_held == lab.node.requests.queue.control_requests == 0
     assert lab.node.deadline_ms() != 0
 
 
@@ -371,13 +371,13 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
     active.node.connected(77, "CONTROLLER", "h")
     active.node.received(77, memoryview(bytearray(frame)))
     active.wake()
-    kept, lab.node.requests.mailbox.take = (
-        lab.node.requests.mailbox.take,
+    kept, lab.node.requests.queue.take = (
+        lab.node.requests.queue.take,
         None,
     )  # no turn of the broker handles data meanwhile
-    lab.node.requests.mailbox.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
+    lab.node.requests.queue.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
     lab.world.run_until(lambda: lab.node.broker.cache.image.topic("new") >= 0, 5000)
-    lab.node.requests.mailbox.take = kept
+    lab.node.requests.queue.take = kept
     sent = [b"".join(parts) for conn, parts in lab.turn().send if conn in data]
     assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
 

@@ -38,7 +38,7 @@ class Parked:
         request = kind(max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[wanted])
         for number in range(FETCHES):
             self.lab.send(self.conns[number % CONNECTIONS], "Fetch", 12, request)
-        while self.lab.node.requests.mailbox.size(Lane.DATA):
+        while self.lab.node.requests.queue.size(Lane.DATA):
             assert not self.answers(self.turn(0))
 
     def _stopwatch(self) -> int:

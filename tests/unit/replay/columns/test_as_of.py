@@ -25,7 +25,7 @@ from actors.replay.checkpoint import compact
 from actors.replay.columns import tables
 from actors.replay.columns.as_of import replay as replayed
 from tests.unit.replay import metadata_logs
-from tests.unit.replay.columns.test_topics import sealed
+from tests.unit.replay.columns.test_record_columns import sealed
 
 ROOT = Path(__file__).parents[4]
 MILLION = (

@@ -1,6 +1,6 @@
 """The log cleaner of a broker: which log is cleaned when, how fast, and what becomes of a cleaning that fails.
 
-`broker/log/cleaning/dirty_logs.py` says what of a log is dirty, `broker/log/cleaning/cleaner.py` how one is cleaned.
+`broker/log/cleaning/cleanable.py` says what of a log is dirty, `broker/log/cleaning/cleaner.py` how one is cleaned.
 This file alone decides the rest. Rules:
 
 1. At most log.cleaner.threads logs are cleaned at once, the dirtiest first. When none is dirty enough the next look comes
@@ -21,6 +21,7 @@ from collections.abc import Generator, Iterable
 from functools import partial as bound
 from typing import NamedTuple
 
+from actors.broker.log.cleaning.cleanable import Cleanable, cleanable, due
 from actors.broker.log.cleaning.cleaner import (
     Cleaned,
     CleaningLimits,
@@ -30,7 +31,6 @@ from actors.broker.log.cleaning.cleaner import (
     Effect,
     LogCleaning,
 )
-from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due
 from actors.broker.log.cleaning.replacing import SegmentsChanged, withdraw
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import Job, Segment

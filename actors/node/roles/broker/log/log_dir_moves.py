@@ -19,11 +19,11 @@
 
 from functools import partial as bound
 
-from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.directories.directory import future_name
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import SLICE_BYTES, Copied, Copy, MissingBatch, Move, Next
 from actors.broker.log.producers.producers import CorruptSnapshot
+from actors.broker.log.truncation import Preparation, Prepared
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.node.roles.broker.availability import Availability

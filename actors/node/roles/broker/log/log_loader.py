@@ -5,7 +5,7 @@ log that cannot be opened is offline, its directory fails, and the next start lo
 """
 
 from actors.broker.log.directories.directory import LogDirectory, PartitionDirectory
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import Recovered, recover
 from actors.node.roles.broker.log.log_directories import LogDirectories

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.broker.log.directories.directory import partition_name
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.cleaning.cleanable import Cleanable, cleanable, due, groups
 from actors.broker.log.cleaning.cleaner import (
     Cleaned,
     CleaningLimits,
@@ -17,11 +18,10 @@ from actors.broker.log.cleaning.cleaner import (
     LogCleaning,
     Retired,
 )
-from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due, groups
 from actors.broker.log.cleaning.replacing import SegmentsChanged
-from actors.broker.log.cutting import fits, prepare_cut, truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.retention import drop_segments
+from actors.broker.log.truncation import fits, prepare_cut, truncate_to
 from actors.ports import DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk

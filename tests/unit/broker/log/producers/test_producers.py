@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.cutting import fits, prepare_cut, truncate_to
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers.producers import (
     SEQUENCE_MAX,
@@ -16,6 +15,7 @@ from actors.broker.log.producers.producers import (
     Producers,
 )
 from actors.broker.log.producers.transactions import NO_LIMIT
+from actors.broker.log.truncation import fits, prepare_cut, truncate_to
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
@@ -425,7 +425,7 @@ def test_a_prepared_cut_leaves_what_any_cut_leaves(target: int, flushed: bool, m
     for one in (plain, log):
         one.producers.by_id[1].transaction_offset = 0  # memory cannot go back
     truncate_to(plain, target)
-    monkeypatch.setattr("actors.broker.log.cutting.INSIDE_BYTES_MAX", -1)
+    monkeypatch.setattr("actors.broker.log.truncation.INSIDE_BYTES_MAX", -1)
     job = prepare_cut(log, target)
     assert job is not None
     truncate_to(log, target, job())

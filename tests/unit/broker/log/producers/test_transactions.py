@@ -6,7 +6,6 @@ import pytest
 
 from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.aborted_transactions import aborted_transactions
-from actors.broker.log.cutting import prepare_cut, truncate_fully, truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import (
@@ -19,6 +18,7 @@ from actors.broker.log.producers.producers import (
 )
 from actors.broker.log.producers.transactions import NO_LIMIT, Ended
 from actors.broker.log.retention import retain
+from actors.broker.log.truncation import prepare_cut, truncate_fully, truncate_to
 from actors.ports import DiskFull
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch

@@ -69,7 +69,7 @@ class Nodes:
         most = 0
         while True:
             most = max(most, counted(lambda: node.turn(process.now(), LONG_NS)))
-            if not node.requests.mailbox.ready():
+            if not node.requests.queue.ready():
                 break
         node.closed(conn, False)
         node.turn(process.now(), LONG_NS)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.authorization.index import RuleIndex
+from actors.authorization.access_rules import Rule
+from actors.authorization.decisions import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Rule
 from actors.node.api.security.authorizer import Authorizer
 from actors.node.runtime.calls import Refusals
 from actors.settings.node_config import node_config

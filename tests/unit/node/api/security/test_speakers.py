@@ -6,7 +6,7 @@ import pytest
 
 from actors.authorization.resources import Operation
 from actors.authorization.rights import Node
-from actors.node.api.security.rights import ON_BROKERS, ON_CONTROLLERS
+from actors.node.api.security.api_rights import ON_BROKERS, ON_CONTROLLERS
 from actors.node.api.security.speakers import kind, may_be, named
 from actors.node.api.table import ENVELOPED
 from actors.wire import framing

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from actors.authorization.access_rules import Rule
 from actors.authorization.resources import Operation, Resource
-from actors.authorization.rules import Rule
 from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.api.security.topic_rights import TopicRights
 from fastpath.image.copy_on_write import Generations

@@ -517,7 +517,7 @@ class Lab:
             if node.id in self.dead:
                 continue
             node.turn()
-        asks_itself = any(node.requests.mailbox.ready() for node in self.nodes.values() if node.id not in self.dead)
+        asks_itself = any(node.requests.queue.ready() for node in self.nodes.values() if node.id not in self.dead)
         return bool(later or arrived or self.later or asks_itself or any(one[0].done for one in self.awaited))
 
     def settle(self, turns: int = 200) -> None:

@@ -12,7 +12,7 @@ from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.brokers.unregistration import unregister_broker
 from actors.controller.configs import incremental_alter_configs
 from actors.controller.options import options
-from actors.controller.partitions.isr import alter_isr
+from actors.controller.partitions.alter_isr import alter_isr
 from actors.controller.partitions.topics import create_topics
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.snapshots import controller_heartbeat
@@ -37,7 +37,7 @@ from actors.node.api import handlers as rpc
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.envelope import unwrap
 from actors.node.metrics.controller import CONTROLLERS, OfController
-from actors.node.net.mailbox import Mailbox
+from actors.node.net.request_queue import RequestQueue
 from actors.node.quorum import snapshots as snapshotting
 from actors.node.roles.controller.role import AHEAD_BYTES_MAX, SILENT_MS, ControllerRole
 from actors.node.runtime.answers import Close, Done, Held, Parked, Sliced
@@ -1023,7 +1023,7 @@ def test_r631_206_every_request_to_a_controller_counts_once():
 
 def metrics_of(host):
     idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
-    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle=idle, control_waits=Spread(), control_works=Spread())
+    requests: Any = SimpleNamespace(queue=RequestQueue(1), idle=idle, control_waits=Spread(), control_works=Spread())
     of = OfController(host.controller, host.runtime, host.quorum, requests)
     return numbers(one for row in CONTROLLERS for one in row.samples(of))
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from actors.controller.brokers.zookeeper_brokers import LiveBroker
-from actors.controller.partitions.alter_partition import AlterPartition
 from actors.controller.partitions.topics import create_topics
+from actors.controller.partitions.zookeeper_alter_partition import AlterPartition
 from actors.metadata.ops import EndPoint
 from actors.node.net.channels import ChannelError
 from actors.node.roles.controller.introductions import AGAIN_MS

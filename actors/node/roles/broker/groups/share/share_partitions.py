@@ -29,8 +29,8 @@ from actors.broker.groups.share.delivery.share_sessions import (
     ShareSession,
     ShareSessions,
 )
+from actors.broker.log.offsets_by_time import TimeSearch
 from actors.broker.log.slices import Sliced
-from actors.broker.log.times import TimeSearch
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.node.net.request_channel import RequestChannel

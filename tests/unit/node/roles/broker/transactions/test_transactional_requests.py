@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.coordinator import MarkerPlace
-from actors.broker.log.cutting import truncate_fully
 from actors.broker.log.producers.markers import Marker
 from actors.broker.log.producers.markers import build as build_marker
+from actors.broker.log.truncation import truncate_fully
 from actors.node.runtime.calls import Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -1,6 +1,6 @@
 """AlterPartition (56) of Apache Kafka's brokers in ZooKeeper mode, which 2.8 called AlterIsr: versions 0 to 3.
 
-`isr.py` alone decides what is granted; this file decides how such a broker's request becomes one of KIP-497, and how
+`alter_isr.py` alone decides what is granted; this file decides how such a broker's request becomes one of KIP-497, and how
 the answer is written. Rules:
 
 1. The leader commits an ISR from the answer, so it has the partition's leader, its leader epoch, its ISR and its partition
@@ -17,8 +17,9 @@ the answer is written. Rules:
 
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.partitions.isr import alter_isr
-from actors.controller.partitions.partition_changes import PartitionChange, changed
+from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.partitions.leader_election import PartitionChange
+from actors.controller.partitions.partition_changes import changed
 from actors.controller.state import Result, State
 from actors.metadata.image import Image
 from actors.ports import Now, Random

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.broker.log.directories.checkpoints import CorruptCheckpoint, encode_offsets, parse_offsets
-from actors.broker.log.epochs import EpochCache, EpochEnd
+from actors.broker.log.leader_epochs import EpochCache, EpochEnd
 
 
 def cache(*pairs: tuple[int, int]) -> EpochCache:

@@ -1,4 +1,4 @@
-"""Rows into record batches in plain Python: `fastpath.arrow.record_batches` must agree, byte for byte and row for row."""
+"""Rows into record batches in plain Python: `fastpath.arrow.columns_to_batches` must agree, byte for byte."""
 
 from typing import NamedTuple
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from actors.replay.columns.arrow import Uniform, plain, repeated, texts, varied
 from actors.replay.logs.chunks import CONTROL, Chunk, ChunkReading, chunks
 from actors.replay.logs.files import Headers, Partition
-from fastpath.arrow import topic_columns
+from fastpath.arrow import batches_to_columns
 from fastpath.bytes.byte_builder import Rooms
 from fastpath.records.batch import CorruptBatch
 
@@ -37,12 +37,12 @@ SCHEMA = pa.schema(
 COLUMNS = tuple(SCHEMA.names[:-1])
 """The columns that are built by default. Headers are built only on request, as with Spark's own source."""
 WANT = {
-    "key": topic_columns.KEY,
-    "value": topic_columns.VALUE,
-    "offset": topic_columns.OFFSET,
-    "timestamp": topic_columns.TIMESTAMP,
-    "timestampType": topic_columns.TIMESTAMP_TYPE,
-    "headers": topic_columns.HEADERS,
+    "key": batches_to_columns.KEY,
+    "value": batches_to_columns.VALUE,
+    "offset": batches_to_columns.OFFSET,
+    "timestamp": batches_to_columns.TIMESTAMP,
+    "timestampType": batches_to_columns.TIMESTAMP_TYPE,
+    "headers": batches_to_columns.HEADERS,
 }
 
 NAMES_BYTES_MAX = 64 << 20
@@ -120,10 +120,10 @@ class Decoder:
         or unless one Arrow batch cannot hold the topic's name in every row."""
         first, end = self._first_offset, self._end_offset
         cut = chunk.headers[0]["base_offset"] < first or 0 <= end <= chunk.headers[-1]["last_offset"]
-        want = self._want | topic_columns.OFFSET if cut else self._want
+        want = self._want | batches_to_columns.OFFSET if cut else self._want
         while len(chunk.headers):
             try:
-                found = topic_columns.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends, want, ROOMS)
+                found = batches_to_columns.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends, want, ROOMS)
             except CorruptBatch as error:
                 bad = chunk.headers[error.position]
                 position = int(bad["position"])

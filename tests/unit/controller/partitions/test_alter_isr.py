@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.controller.brokers import leases
-from actors.controller.partitions.isr import CHECKS, alter_isr
+from actors.controller.brokers import heartbeat_leases
+from actors.controller.partitions.alter_isr import CHECKS, alter_isr
 from actors.controller.partitions.reassignments import alter_partition_reassignments, list_partition_reassignments
 from actors.controller.partitions.topics import delete_topics
 from actors.metadata.ops import PartitionsChanged, PartitionsSet
@@ -272,7 +272,7 @@ def test_a_reassignment_that_only_removes_ends_when_the_shutdown_of_its_target_i
 def test_a_reassignment_to_the_last_member_ends_when_that_one_leads_again():
     c = cluster()
     for broker in (2, 3):
-        leases.revoke(c.soft, broker, "test")
+        heartbeat_leases.revoke(c.soft, broker, "test")
         c.settle()
     c.beat(1, target=SHUTDOWN)
     c.settle()

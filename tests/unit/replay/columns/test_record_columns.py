@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors import replay
-from actors.replay.columns.topics import COLUMNS, SCHEMA
+from actors.replay.columns.record_columns import COLUMNS, SCHEMA
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch, compression
 from fastpath.records.batch import Builder

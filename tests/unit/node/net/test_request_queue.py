@@ -3,7 +3,7 @@
 import random
 
 from actors.node.net.connections import Connection, Slot
-from actors.node.net.mailbox import IN_LINE, SHARE_NS, Mailbox, TurnsOfConnections, _Place
+from actors.node.net.request_queue import IN_LINE, SHARE_NS, RequestQueue, TurnsOfConnections, _Place
 from actors.node.runtime.calls import Lane, Listener
 
 LONG_NS = 30_000_000
@@ -117,15 +117,15 @@ def test_every_request_is_taken_once_and_in_the_order_of_its_connection() -> Non
 
 
 def test_a_connection_that_goes_costs_what_it_had_queued() -> None:
-    mailbox = Mailbox(500)
+    queue = RequestQueue(500)
     connection = Connection(1, Listener.CLIENT, "PLAINTEXT", "h")
     for conn in range(1, 41):
         for _ in range(17):
-            mailbox.put(Lane.DATA, conn, memoryview(b""), Slot(connection, 0))
+            queue.put(Lane.DATA, conn, memoryview(b""), Slot(connection, 0))
     for conn in range(1, 41):
-        assert mailbox.size(Lane.DATA) == 17 * (41 - conn)
-        mailbox.drop(conn)
-    assert mailbox.take(Lane.DATA) is None and not mailbox.ready()
+        assert queue.size(Lane.DATA) == 17 * (41 - conn)
+        queue.drop(conn)
+    assert queue.take(Lane.DATA) is None and not queue.ready()
 
 
 def test_a_request_whose_slices_use_up_every_turn_lets_in_whoever_stands_in_the_line() -> None:

@@ -4,10 +4,10 @@ import errno
 
 import pytest
 
-from actors.broker.log.cutting import truncate_to
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import recover
+from actors.broker.log.truncation import truncate_to
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log.logs import build, content, put, settings, stop
 

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from actors.arrow import record_columns
-from fastpath.arrow import record_batches
+from actors.arrow import written_columns
+from fastpath.arrow import columns_to_batches
 from fastpath.arrow.array_views import Array
-from fastpath.arrow.record_batches import BadRow, Batches, Columns
+from fastpath.arrow.columns_to_batches import BadRow, Batches, Columns
 from fastpath.bytes.murmur2 import partition_of
 from fastpath.records import batch
-from tests.reference import record_batches as slow
+from tests.reference import columns_to_batches as slow
 from tests.unit.fastpath.arrow import columns as drawn
 
 LARGE = 1 << 30
@@ -22,9 +22,9 @@ LARGE = 1 << 30
 
 def filled(
     batches: Batches, found: pa.RecordBatch, number: int = 0, step: int = 1 << 30
-) -> list[record_batches.Closed]:
+) -> list[columns_to_batches.Closed]:
     """The closed batches after all rows were taken, in steps of so many."""
-    read, row, closed = record_columns.columns(found), 0, []
+    read, row, closed = written_columns.columns(found), 0, []
     while row < found.num_rows:
         row = batches.fill(read, row, min(row + step, found.num_rows), number, drawn.NOW_MS, LARGE)
         closed += batches.taken()
@@ -40,7 +40,7 @@ def test_the_same_batches_as_the_twin(seed: int) -> None:
     closed, number = [], 0
     for _ in range(draw.randint(1, 4)):
         some = drawn.batch(draw, draw.choice([0, 1, 7, 60, 200]), partitions)
-        record_columns.check(some.schema)
+        written_columns.check(some.schema)
         closed += filled(batches, some, number, draw.choice([1, 13, 1 << 20]))
         for at, row in enumerate(drawn.rows(some)):
             twin.add(number + at, row)
@@ -100,7 +100,7 @@ def test_a_record_is_too_large_from_one_byte_on() -> None:
     batches = Batches(1, 100, whole - 1)
     with pytest.raises(BadRow) as found:
         filled(batches, only([b"", None, b"x" * 300, b""]), 1000)
-    assert (found.value.number, found.value.reason, found.value.value) == (1002, record_batches.TOO_LARGE, whole)
+    assert (found.value.number, found.value.reason, found.value.value) == (1002, columns_to_batches.TOO_LARGE, whole)
     batches.close()
     assert [number for one in batches.taken() for number in one.rows.tolist()] == [1000, 1001], (
         "those before it are there"
@@ -109,7 +109,7 @@ def test_a_record_is_too_large_from_one_byte_on() -> None:
 
 def test_no_more_is_taken_than_memory_allows() -> None:
     batches = Batches(4, 1000, 1 << 20)
-    read = record_columns.columns(only([b"x" * 90] * 1000))
+    read = written_columns.columns(only([b"x" * 90] * 1000))
     row = batches.fill(read, 0, 1000, 0, 0, 5000)
     held = batches.open_bytes + batches.closed_bytes
     assert 5000 <= held < 5000 + 120 + 61
@@ -137,7 +137,7 @@ def bad(some: pa.RecordBatch, partitions: int = 2) -> tuple[int, str, int]:
 @pytest.mark.parametrize("number", [-1, 2, 1 << 31, 1 << 32, (1 << 63) - 1, -(1 << 63)])
 def test_a_partition_that_is_none_is_named(number: int) -> None:
     some = only([b""] * 3, partition=pa.array([0, 1, number], pa.int64()))
-    assert bad(some) == (2, record_batches.PARTITION_OUTSIDE, number)
+    assert bad(some) == (2, columns_to_batches.PARTITION_OUTSIDE, number)
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.null()], ids=str)
@@ -165,14 +165,14 @@ def test_a_partition_that_is_null_is_the_one_of_the_key(kind: pa.DataType) -> No
 def test_a_time_that_no_record_can_have_is_named(unit: str, time: int) -> None:
     last = {"s": 9223372036854, "ms": 9223372036854775, "us": (1 << 63) - 1, "ns": (1 << 63) - 1}[unit]
     some = only([b""] * 3, timestamp=pa.array([0, last, time], pa.int64()).cast(pa.timestamp(unit)))
-    assert bad(some) == (2, record_batches.TIME_OUTSIDE, time)
+    assert bad(some) == (2, columns_to_batches.TIME_OUTSIDE, time)
 
 
 def test_a_header_without_a_key_is_named() -> None:
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     for row in ([{"key": None, "value": b""}], [{"key": "a", "value": b""}, None]):
         some = only([b""] * 2, headers=pa.array([[], row], kind))
-        assert bad(some)[:2] == (1, record_batches.NO_NAME)
+        assert bad(some)[:2] == (1, columns_to_batches.NO_NAME)
 
 
 def test_offsets_that_lead_elsewhere_are_named() -> None:
@@ -187,7 +187,7 @@ def test_offsets_that_lead_elsewhere_are_named() -> None:
         batches = Batches(1, 1000, 1 << 20)
         with pytest.raises(BadRow) as found:
             batches.fill(columns, 0, 3, 7, 0, LARGE)
-        assert (found.value.number, found.value.reason) == (9, record_batches.DAMAGED)
+        assert (found.value.number, found.value.reason) == (9, columns_to_batches.DAMAGED)
 
 
 def test_what_cannot_be_columns_or_batches() -> None:
@@ -211,7 +211,7 @@ def test_what_cannot_be_columns_or_batches() -> None:
 
 def test_batches_that_nobody_takes_are_freed() -> None:
     batches = Batches(4, 1000, 1 << 20)
-    read = record_columns.columns(only([b"x" * 90] * 1000))
+    read = written_columns.columns(only([b"x" * 90] * 1000))
     batches.fill(read, 0, 1000, 0, 0, LARGE)
     assert batches.closed_bytes and batches.open_bytes
     del batches  # the sanitizers see what is left
@@ -219,8 +219,8 @@ def test_batches_that_nobody_takes_are_freed() -> None:
 
 MANY = """
 import pyarrow as pa
-from actors.arrow.record_columns import columns
-from fastpath.arrow.record_batches import Batches
+from actors.arrow.written_columns import columns
+from fastpath.arrow.columns_to_batches import Batches
 def resident():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS"))
 batches = Batches(20_000, 512_000, 8 << 20)
@@ -246,7 +246,7 @@ CHANGING = """
 import threading, time
 import numpy as np
 from fastpath.arrow.array_views import Array
-from fastpath.arrow.record_batches import BadRow, Batches, Columns
+from fastpath.arrow.columns_to_batches import BadRow, Batches, Columns
 from fastpath.records import batch
 
 ROWS = 20_000
@@ -292,4 +292,4 @@ def test_headers_that_change_while_they_are_written_break_nothing() -> None:
     found = subprocess.run([sys.executable, "-c", CHANGING], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (0, "")
     written, faults = found.stdout.split(" ", 1)
-    assert written == "True" and record_batches.CHANGED in faults
+    assert written == "True" and columns_to_batches.CHANGED in faults

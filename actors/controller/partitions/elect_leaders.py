@@ -1,14 +1,16 @@
 """ElectLeaders (43): makes the preferred replica leader or, if asked for, one that lacks records (KIP-183, KIP-460).
 
-This file alone decides when an election is needed and which replica may win it. An unclean election by request is
-allowed whatever the topic's setting says, because the request is the permission. At an interval
-(auto.leader.rebalance.enable) preferred replicas get their partitions back without a request, in slices.
+This file alone decides which partitions a request or a rebalance gives another leader; which replica that is otherwise,
+`leader_election.py` decides. An unclean election by request is allowed whatever the topic's setting says, because the
+request is the permission. At an interval (auto.leader.rebalance.enable) preferred replicas get their partitions back
+without a request, in slices.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from actors.controller.partitions.partition_changes import PartitionChange, able, changed, elect
+from actors.controller.partitions.leader_election import PartitionChange, able, elect
+from actors.controller.partitions.partition_changes import changed
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode

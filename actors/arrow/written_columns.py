@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from fastpath.arrow.array_views import Array
-from fastpath.arrow.record_batches import Columns
+from fastpath.arrow.columns_to_batches import Columns
 
 IGNORED = ("topic", "offset", "timestampType")
 BYTES = "binary or string"

@@ -9,8 +9,8 @@ from actors.authorization.resources import Operation
 from actors.authorization.rights import Node
 from actors.node.api import table
 from actors.node.api.perform import perform
+from actors.node.api.security.api_rights import ON_CONTROLLERS
 from actors.node.api.security.denied import denied
-from actors.node.api.security.rights import ON_CONTROLLERS
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Listener
 from actors.wire import framing

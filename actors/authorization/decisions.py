@@ -15,9 +15,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+from actors.authorization.access_rules import Filter, Rule
 from actors.authorization.addresses import canonical
 from actors.authorization.resources import EVERYBODY, IMPLIED, WILDCARD, Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Filter, Rule
 
 ALLOWS = tuple(
     1 << operation | 1 << Operation.ALL | sum(1 << more for more in IMPLIED.get(Operation(operation), ()))

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.authorization.index import RuleIndex
+from actors.authorization.access_rules import Rule
+from actors.authorization.decisions import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.authorization.rules import Rule
 from tests.reference import access_rules
 
 NAMES = ["a", "ab", "abc", "b", "*", "a*"]

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.times import TimeOffset, TimeSearch
+from actors.broker.log.offsets_by_time import TimeOffset, TimeSearch
 from fastpath.records import batch
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from actors.arrow import record_columns
-from actors.arrow.record_columns import batches, check
-from fastpath.arrow.record_batches import Batches
+from actors.arrow import written_columns
+from actors.arrow.written_columns import batches, check
+from fastpath.arrow.columns_to_batches import Batches
 from fastpath.records.batch import records
 from tests.unit.fastpath.arrow.columns import BYTES
 
@@ -49,7 +49,7 @@ def test_every_type_of_bytes_fits(kind: pa.DataType) -> None:
 
 
 def test_what_a_read_gives_can_be_written() -> None:
-    from actors.replay.columns.topics import SCHEMA
+    from actors.replay.columns.record_columns import SCHEMA
 
     check(SCHEMA)
     check(pa.schema([V, ("headers", pa.null()), ("timestamp", pa.null())]))
@@ -57,15 +57,15 @@ def test_what_a_read_gives_can_be_written() -> None:
 
 
 def test_every_column_of_a_read_is_written_or_left_out_on_purpose() -> None:
-    from actors.replay.columns.topics import SCHEMA
+    from actors.replay.columns.record_columns import SCHEMA
 
-    assert {*record_columns.WANTED, *record_columns.IGNORED} == set(SCHEMA.names)
+    assert {*written_columns.WANTED, *written_columns.IGNORED} == set(SCHEMA.names)
 
 
 def test_partitions_beyond_64_bits_are_refused() -> None:
     batch = pa.record_batch({"value": pa.nulls(1), "partition": pa.array([(1 << 64) - 1], pa.uint64())})
     with pytest.raises(ValueError, match="18446744073709551615 not in range"):
-        record_columns.columns(batch)
+        written_columns.columns(batch)
 
 
 def test_data_of_every_kind_and_what_is_none() -> None:
@@ -89,7 +89,7 @@ def test_the_words_of_a_dictionary_are_not_copied_for_its_rows() -> None:
     words = pa.array([b"x" * (1 << 20), None], pa.binary())
     value = pa.DictionaryArray.from_arrays(pa.array([0] * 200 + [1, None]), words)
     before = pa.total_allocated_bytes()
-    read = record_columns.columns(pa.record_batch({"value": value}))
+    read = written_columns.columns(pa.record_batch({"value": value}))
     assert pa.total_allocated_bytes() - before < 10 << 20, "bytes, of 200 MiB in rows"
     filled = Batches(1, 8 << 20, 8 << 20)
     assert filled.fill(read, 0, 202, 0, 0, 1 << 40) == 202
@@ -103,4 +103,4 @@ def test_a_row_without_a_word_is_refused(index: int) -> None:
     indices = pa.array([0, index], pa.int32())
     value = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False)
     with pytest.raises(IndexError):
-        record_columns.columns(pa.record_batch({"value": value}))
+        written_columns.columns(pa.record_batch({"value": value}))

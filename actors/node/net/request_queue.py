@@ -1,4 +1,4 @@
-"""The mailbox, with the requests that wait for a turn, in two lanes (KIP-291).
+"""The request queue of a node: the requests that wait for a turn, in two lanes (KIP-291).
 
 This file alone decides what is handled next of a lane; `node/node.py` decides which lane has its turn. Rules:
 
@@ -33,7 +33,7 @@ SHARE_NS = 250_000
 """How long in ns the requests of a connection run one behind the other before another connection may come."""
 
 Item = tuple[int, memoryview, Slot | None]
-"""An entry of the mailbox: (connection, frame, slot). Answers of peers have no slot."""
+"""An entry of the queue: (connection, frame, slot). Answers of peers have no slot."""
 
 
 class _Place(Enum):
@@ -234,7 +234,7 @@ class TurnsOfConnections:
         heapq.heappush(self._line, (queue.used_ns, not rested, self._arrivals, queue))
 
 
-class Mailbox:
+class RequestQueue:
     """The frames that wait for a turn."""
 
     def __init__(self, data_requests_max: int) -> None:

@@ -12,7 +12,8 @@ rests on; at levels 1 and 2 its value is also the leader epoch's (G-03), and not
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.controller.partitions.partition_changes import PartitionChange, able, changed, completed
+from actors.controller.partitions.leader_election import PartitionChange, able
+from actors.controller.partitions.partition_changes import changed, completed
 from actors.controller.state import Result, State, broker_epoch_holds
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode

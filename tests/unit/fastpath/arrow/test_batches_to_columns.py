@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fastpath.arrow import topic_columns
+from fastpath.arrow import batches_to_columns
 from fastpath.bytes.varint import encode_varint
 from fastpath.records.batch import HEADER_DTYPE, CorruptBatch
 
@@ -21,7 +21,7 @@ def offsets(*deltas: int, last: int) -> list[int]:
     header = np.zeros(1, HEADER_DTYPE)
     header["base_offset"], header["count"], header["last_offset_delta"] = 10, len(deltas), last
     places = np.array([0], np.int64), np.array([len(data)], np.int64)
-    found: list[int] = topic_columns.unpack(data, header, *places, topic_columns.OFFSET)["offset"].tolist()
+    found: list[int] = batches_to_columns.unpack(data, header, *places, batches_to_columns.OFFSET)["offset"].tolist()
     return found
 
 
