@@ -11,7 +11,7 @@ from actors.controller.brokers import fencing, heartbeat_leases
 from actors.controller.brokers.unregistration import turn_ended, unregister_broker
 from actors.controller.configs import unclean_allowed
 from actors.controller.partitions.alter_isr import alter_isr
-from actors.controller.partitions.elect_leaders import elect_leaders
+from actors.controller.partitions.elect_leaders import elect_leaders, rebalance
 from actors.controller.partitions.leader_election import leave
 from actors.controller.soft_state import Soft
 from actors.metadata.dialects import drafts
@@ -497,7 +497,7 @@ def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
     heartbeat_leases.revoke(c.soft, 1, "gone")
     c.settle()
     assert [c.partition("t", number)[1] for number in range(6)] == [2] * 6
-    assert c.apply(elect_leaders.rebalance(c.state, 0)) == -1 and c.ops == []  # 1 is not in sync, and not there
+    assert c.apply(rebalance(c.state, 0)) == -1 and c.ops == []  # 1 is not in sync, and not there
     c.join(1)
     for number in range(5):
         row = c.image.partition(c.image.topic("t"), number)
@@ -510,8 +510,8 @@ def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
     monkeypatch.setattr("actors.controller.partitions.elect_leaders.ROWS_AT_ONCE", 2)
     row, slices = 0, 0
     while row >= 0:
-        row = c.apply(elect_leaders.rebalance(c.state, row))
+        row = c.apply(rebalance(c.state, row))
         slices += 1
     assert slices >= 3
     assert [c.partition("t", number)[1] for number in range(6)] == [1, 1, 1, 1, 1, 2]
-    assert c.apply(elect_leaders.rebalance(c.state, 0)) is not None and c.ops == []
+    assert c.apply(rebalance(c.state, 0)) is not None and c.ops == []
