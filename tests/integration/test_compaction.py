@@ -18,6 +18,7 @@ from actors.wire.messages import message
 from fastpath.records import batch
 from tests.integration.answers.dialogue import Broker, Closed
 from tests.integration.conftest import kafka_libs, until
+from tests.integration.files import size_of_all
 
 CONFIG = {
     "log.cleaner.backoff.ms": "100",
@@ -352,7 +353,7 @@ def test_offsets_outlive_a_broker_that_is_killed_while_it_cleans_them(tmp_path: 
         for number in range(offset, last + 1):
             _commit(cluster, number)
         until(lambda: cleaned(cluster, 1, "__consumer_offsets") > 40 * (last - 6))
-        until(lambda: sum(file.stat().st_size for file in directory.glob("*.log")) < 60_000)
+        until(lambda: size_of_all(directory.glob("*.log")) < 60_000)
         cluster.kill(1, restart=False)
         cluster.start_node(1)
         assert _committed(cluster) == {last}

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 import rayft
 from tests.integration.conftest import two_directories, until
+from tests.integration.files import size_of_all
 
 CONFIG = {
     "registration.lease.timeout.ms": "3000",
@@ -213,7 +214,7 @@ def test_200_megabytes_are_moved_under_load_and_a_kill_loses_nothing(moved: Move
 
 def copied(directory: Path) -> int:
     """Bytes of future logs."""
-    return sum(file.stat().st_size for file in directory.glob("*-future/*.log"))
+    return size_of_all(directory.glob("*-future/*.log"))
 
 
 def served(moved: Moved) -> bool:

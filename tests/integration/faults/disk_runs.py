@@ -36,6 +36,7 @@ from bench import apache
 from tests.integration.answers.dialogue import Broker, Closed, request
 from tests.integration.conftest import two_directories
 from tests.integration.faults.failing_calls import FOREVER, Calls, Fault, compiled
+from tests.integration.files import size_of_all
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 180
@@ -398,7 +399,7 @@ def _smaller(topic: str, bytes_max: int) -> Callable[[Client], bool]:
         names = _files(client, 1, topic)
         if any(one.endswith((".deleted", ".cleaned", ".swap")) for one in names):
             return False
-        return sum((folder / one).stat().st_size for one in names if one.endswith(".log")) < bytes_max
+        return size_of_all(folder / one for one in names if one.endswith(".log")) < bytes_max
 
     return done
 

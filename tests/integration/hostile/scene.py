@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import rayft
 from actors.wire import framing
 from tests.integration.answers.dialogue import request
+from tests.integration.files import looked_at
 
 Address = tuple[str, int]
 
@@ -220,7 +221,7 @@ class Scene:
         """Run an attack, then wait for `settle_s`. Returns its cost. `ping`: the broker for the well-behaved client, by
         default the first one. Fails if a process was restarted."""
         pids = dict(self.cluster.pids)
-        read = {path: path.stat().st_size for path in self._logs()}
+        read = {path: about.st_size for path, about in looked_at(self._logs())}
         for pid in pids.values():
             _forget_peak(pid)
         cpu = {id: _cpu_s(pid) for id, pid in pids.items()}

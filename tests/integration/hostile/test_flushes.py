@@ -10,6 +10,7 @@ import pytest
 import rayft
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
+from tests.integration.files import size_of_all
 from tests.integration.hostile.produced import MEBIBYTE, PRODUCE, asked, create, produce_request
 from tests.integration.hostile.scene import Address, Peer, Scene, attackers
 
@@ -54,6 +55,6 @@ def test_topics_are_created_while_records_are_flushed(combined: Scene) -> None:
     cost = combined.measured(attack)
     print(cost, f"\nCreateTopics: median {sorted(took_s)[15] * 1000:.0f} ms, longest {max(took_s) * 1000:.0f} ms")
     assert not cost.lost and not cost.broken, cost
-    written = sum(path.stat().st_size for path in Path(combined.cluster.dir).glob("node-1/filled-*/*.log"))
+    written = size_of_all(Path(combined.cluster.dir).glob("node-1/filled-*/*.log"))
     assert written > SENDERS * BATCHES * 900_000, "the attack did not happen"
     assert max(took_s) < LATENCY_MAX_S

@@ -3,6 +3,7 @@
 import stat
 from pathlib import Path
 
+from tests.integration.files import looked_at
 from tests.integration.hostile.produced import PRODUCE, asked, bomb, create, produce_request
 from tests.integration.hostile.scene import Peer, Scene
 
@@ -15,6 +16,6 @@ def test_files_and_directories_are_closed_to_others(small: Scene) -> None:
     with Peer(address) as peer:
         asked(peer, "Produce", PRODUCE, produce_request(TOPIC, [(0, bomb(0, 10, 1))]))
     home = Path(small.cluster.dir)
-    found = {path: stat.S_IMODE(path.stat().st_mode) for path in (home, *home.rglob("*"))}
+    found = {path: stat.S_IMODE(about.st_mode) for path, about in looked_at((home, *home.rglob("*")))}
     assert len(found) > 20
     assert {str(path): oct(mode) for path, mode in found.items() if mode & 0o007} == {}

@@ -1,6 +1,7 @@
 """Where secrets turn up: in files below some directories."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 KEY = "PRIVATE KEY-----"
@@ -24,7 +25,8 @@ def leaks(homes: Iterable[Path], secrets: Sequence[str]) -> set[Path]:
     for home in homes:
         for path in home.rglob("*"):
             if path.is_file() and not path.is_symlink():
-                data = path.read_bytes()
-                if any(one in data for one in wanted):
-                    found.add(path)
+                with suppress(FileNotFoundError):  # a node has replaced it
+                    data = path.read_bytes()
+                    if any(one in data for one in wanted):
+                        found.add(path)
     return found

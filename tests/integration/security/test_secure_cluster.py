@@ -24,6 +24,7 @@ from actors.settings.node_config import node_config
 from actors.settings.properties import properties
 from actors.wire.messages import message
 from tests.integration.conftest import ROOT, Java, command, until
+from tests.integration.files import looked_at
 from tests.integration.security.leaks import keys_below, leaks
 from tests.integration.security.nodes import SecureCluster, free_ports
 
@@ -216,8 +217,8 @@ def test_secrets_are_nowhere_but_in_their_files_and_nobody_else_reads_anything(
     found = leaks([protected.dir, printed], [password, *keys])
     mine = {"ca.key", "rayft-node-1.pem", "rayft-node-2.pem", "rayft-node-1001.pem"}
     assert {path.name for path in found} - {"mallory.pem"} == SECRET_FILES | mine, found
-    for path in (protected.dir, *protected.dir.rglob("*")):
-        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, f"others may read {path}"
+    for path, about in looked_at((protected.dir, *protected.dir.rglob("*"))):
+        assert stat.S_IMODE(about.st_mode) & 0o077 == 0, f"others may read {path}"
 
 
 def test_up_says_how_to_log_in_and_refuses_what_would_undo_it(tmp_path: Path) -> None:
