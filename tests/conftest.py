@@ -9,6 +9,7 @@ Rules:
 3. A step of a handler that goes on behind the end of its slice fails the test in which it does.
 4. A worker that computes yields to nodes and clients, which would otherwise look slow to each other.
 5. A test leaves no thread behind: what it still did would be measured as the doing of the tests after it.
+6. What a run has started ends with it, also where it is killed (`leavings.py`).
 """
 
 import os
@@ -22,6 +23,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests import leavings
 
 NODES = "tests/integration/"
 FIRST_NODES = re.compile(r"tests/integration/[a-i]\w*/")
@@ -38,6 +41,10 @@ settings.load_profile("rayft")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="put the present output into the transcripts")
+
+
+def pytest_configure() -> None:
+    leavings.watch()
 
 
 def group(nodeid: str) -> str:

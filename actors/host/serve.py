@@ -68,7 +68,7 @@ def serve(
         config = config.with_ports(listeners.ports())
         private = [storage.open_to_others(directory.path) for directory in found]
         private += [storage.secret_open_to_others(path) for path in dict.fromkeys((*secret_files, *tls.key_files()))]
-        for notice in (*config.notices, descriptors.too_few(), listeners.open_to_others(), *private):
+        for notice in (*config.notices, _unsynced(config), descriptors.too_few(), listeners.open_to_others(), *private):
             if notice is not None:
                 log.warning(notice)
         loop = Loop(config, listeners, log, tls)
@@ -103,6 +103,13 @@ def serve(
     log.end()
     (log.info if stop.code == 0 else log.error)(f"process {os.getpid()} ends: {stop.sentence}")
     return stop.code, stop.sentence
+
+
+def _unsynced(config: NodeConfig) -> str | None:
+    """The warning of a node that does not wait for its disks; None: it does."""
+    if config.value(storage.SYNC):
+        return None
+    return f"{storage.SYNC}=false: a loss of power may take what was acknowledged. That is for tests."
 
 
 def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
@@ -165,9 +172,9 @@ def _node(  # type: ignore[no-untyped-def]
 
     first = found[0]
     handles_max = descriptors.handles_max(len(found), HANDLES_MAX)
-    kept_bytes = config.value("rayft.kept.room.bytes")
+    kept_bytes, synced = config.value("rayft.kept.room.bytes"), config.value(storage.SYNC)
     disks = [
-        LocalDisk(os.path.abspath(directory.path), handles_max, reserve=reserve, kept_bytes=kept_bytes)
+        LocalDisk(os.path.abspath(directory.path), handles_max, reserve=reserve, kept_bytes=kept_bytes, synced=synced)
         for directory in found
     ]
     rooms.watch(disks)

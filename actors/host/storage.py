@@ -9,8 +9,8 @@ Rules:
 
 1. This code repairs and overwrites nothing. A directory that does not fit is an error whose sentence says what to do.
 2. A process that opens a directory holds its `.lock` until it ends (`locks.py`).
-3. Formatting is durable when it returns. A directory whose formatting was interrupted counts as not formatted, because
-   `meta.properties` is written last.
+3. Formatting is durable when it returns, unless `rayft.disk.sync` is false. A directory whose formatting was
+   interrupted counts as not formatted, because `meta.properties` is written last.
 """
 
 import contextlib
@@ -47,6 +47,8 @@ NEWEST_SHARE_GROUPS = 1
 STREAMS_GROUPS = "rayft.streams.version"
 NEWEST_STREAMS_GROUPS = 1
 """`streams.version` of a new cluster."""
+SYNC = "rayft.disk.sync"
+"""The setting of whether a node waits for its disks."""
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
 
@@ -244,7 +246,7 @@ def format_node(
     formatted already, unless `ignore_formatted`.
     """
     uuid_bytes(cluster_id)
-    random = SystemRandom()
+    random, synced = SystemRandom(), config.value(SYNC)
     found = []
     for place, path in enumerate(directories(config)):
         os.makedirs(path, durable.DIRECTORY_MODE, exist_ok=True)
@@ -265,13 +267,13 @@ def format_node(
                 continue
             if place == 0 and voters is not None and "controller" in config.roles:
                 os.makedirs(os.path.join(path, METADATA_DIRECTORY), durable.DIRECTORY_MODE, exist_ok=True)
-                write(os.path.join(path, METADATA_DIRECTORY), {FIRST_CHECKPOINT: first_checkpoint(voters)})
+                write(os.path.join(path, METADATA_DIRECTORY), {FIRST_CHECKPOINT: first_checkpoint(voters)}, synced)
             if place == 0 and credentials and "controller" in config.roles:
-                write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)})
+                write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)}, synced)
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
             new = Directory(path, cluster_id, own, "drafts", level, ids_of(config), transaction_version)
             new = new._replace(group_version=group_version, share_version=share_version)
-            found.append(_write_meta(new._replace(streams_version=streams_version)))
+            found.append(_write_meta(new._replace(streams_version=streams_version), synced))
         finally:
             lock.close()
     return found
@@ -336,13 +338,13 @@ def ids_of(config: NodeConfig) -> dict[str, int]:
     return ids
 
 
-def _write_meta(new: Directory) -> Directory:
+def _write_meta(new: Directory, synced: bool = True) -> Directory:
     lines = ["#", "#", "version=1", f"cluster.id={new.cluster_id}", f"directory.id={uuid_text(new.directory_id)}"]
     lines += [f"{FAMILY}={new.family}", f"{LEVEL}={new.level}", f"{TRANSACTIONS}={new.transaction_version}"]
     lines += [f"{GROUPS}={new.group_version}", f"{SHARE_GROUPS}={new.share_version}"]
     lines += [f"{STREAMS_GROUPS}={new.streams_version}"]
     lines += [f"{name}={id}" for name, id in sorted(new.ids.items())]
-    write(new.path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
+    write(new.path, {META: ("\n".join(lines) + "\n").encode("latin-1")}, synced)
     return new
 
 
@@ -378,7 +380,7 @@ def discard(path: str, cluster_id: str, ids: Mapping[str, int] | None) -> bool:
         lock.close()
 
 
-def write(directory: str, contents: Mapping[str, bytes]) -> None:
-    """Write small files of a directory, durably. Each is whole or absent, and none gets its name before all are
-    written."""
-    durable.replace_files(directory, contents)
+def write(directory: str, contents: Mapping[str, bytes], synced: bool = True) -> None:
+    """Write small files of a directory, durably unless `synced` is False. Each is whole or absent, and none gets its name
+    before all are written."""
+    durable.replace_files(directory, contents, synced)

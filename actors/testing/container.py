@@ -1,7 +1,8 @@
 """A cluster in the shape of Testcontainers' `KafkaContainer`, so that a suite that has one changes its import and no more.
 
 There is no container and no image: names of images, wait strategies, networks and the like are taken and have no effect.
-What the variables KAFKA_... of an image would set, is set, but for what says where the nodes listen and who they are.
+What the variables KAFKA_... of an image would set, is set, but for what says where the nodes listen and who they are. A port
+of the host that is bound is the broker's.
 """
 
 from types import TracebackType
@@ -11,6 +12,8 @@ from actors.host.cluster.on_processes import Cluster
 from actors.testing.wanted import QUICK
 
 PREFIX = "KAFKA_"
+STARTED = b"[KafkaServer id=1] Kafka Server started\n"
+"""The line of Apache Kafka's log that suites wait for."""
 PLACED = frozenset({
     "node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "controller.quorum.voters",
     "controller.quorum.bootstrap.servers", "controller.listener.names", "listener.security.protocol.map",
@@ -32,6 +35,8 @@ class KafkaContainer:
         """`port`: the one by which `get_exposed_port` is asked; the real one is free and chosen at the start."""
         self.image, self.port = image, port
         self.env: dict[str, str] = {}
+        self._bound = 0
+        """The port that the broker is to have; 0: a free one."""
         self._cluster: Cluster | None = None
 
     def with_env(self, key: str, value: str) -> "KafkaContainer":
@@ -45,6 +50,11 @@ class KafkaContainer:
             self.with_env(key, value)
         return self
 
+    def with_bind_ports(self, container: int, host: int | None = None) -> "KafkaContainer":
+        """Let the broker have the port `host`; None: a free one."""
+        self._bound = host or 0
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("with_"):
             return lambda *ignored, **named: self
@@ -55,7 +65,7 @@ class KafkaContainer:
         setting."""
         if self._cluster is None:
             config = QUICK | broker_settings(self.env)
-            self._cluster = Cluster(1, 1, config=config, combined=True, start_timeout_s=timeout)
+            self._cluster = Cluster(1, 1, config=config, combined=True, port=self._bound, start_timeout_s=timeout)
             try:
                 self._cluster.start()
             except BaseException:
@@ -87,6 +97,10 @@ class KafkaContainer:
     def get_exposed_port(self, port: int | None = None) -> int:
         """The port of the broker, whichever is asked for."""
         return int(self.get_bootstrap_server().rpartition(":")[2])
+
+    def get_logs(self) -> tuple[bytes, bytes]:
+        """What the node has logged, and nothing. A log ends in the line by which suites know that Apache Kafka serves."""
+        return self.cluster.log(1).encode() + STARTED, b""
 
     def __enter__(self) -> "KafkaContainer":
         return self.start()

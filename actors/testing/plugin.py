@@ -46,9 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _rayft_clusters() -> "Iterator[Clusters]":
+    from actors.host.cluster.early_supervisor import begin
+
+    early = begin()  # before this process imports what follows, for that takes as long
     from actors.testing.clusters import Clusters
 
-    clusters = Clusters()
+    clusters = Clusters(early)
     try:
         yield clusters
     finally:
@@ -58,21 +61,22 @@ def _rayft_clusters() -> "Iterator[Clusters]":
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> "Iterator[Kafka]":
     """A Kafka for this test: `.bootstrap_servers`, `.topic()`, `.produce()`, `.consume()`, `.cluster.kill()`."""
-    from actors.testing.clusters import client_settings, made
+    wanted, name = _wanted(request.node), request.node.name
+    other = request.config.getoption("--rayft-bootstrap")
+    if other and any(True for _ in request.node.iter_markers(MARKER)):
+        pytest.skip("it wants a cluster of its own kind, and --rayft-bootstrap names one that is as it is")
+    clusters = None if other else request.getfixturevalue("_rayft_clusters")
+    from actors.testing.clusters import client_settings
     from actors.testing.kafka import Kafka
 
-    wanted = _wanted(request.node)
-    other = request.config.getoption("--rayft-bootstrap")
-    if other:
-        if any(True for _ in request.node.iter_markers(MARKER)):
-            pytest.skip("it wants a cluster of its own kind, and --rayft-bootstrap names one that is as it is")
-        yield from _tidied(Kafka({"bootstrap.servers": other}, request.node.name))
+    if clusters is None:
+        yield from _tidied(Kafka({"bootstrap.servers": other}, name))
     elif wanted.own:
-        with made(wanted) as cluster, closing(Kafka(client_settings(cluster), request.node.name, cluster)) as own:
+        with clusters.made(wanted) as cluster, closing(Kafka(client_settings(cluster), name, cluster)) as own:
             yield own
     else:
-        cluster = request.getfixturevalue("_rayft_clusters").get(wanted)
-        yield from _tidied(Kafka(client_settings(cluster), request.node.name, cluster))
+        cluster = clusters.get(wanted)
+        yield from _tidied(Kafka(client_settings(cluster), name, cluster))
 
 
 def _tidied(kafka: "Kafka") -> "Iterator[Kafka]":

@@ -12,6 +12,7 @@ QUICK = {
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
     "share.coordinator.state.topic.num.partitions": "5",
+    "rayft.disk.sync": "false",
 }
 """Settings with which a small cluster answers sooner than a production one would. A test's own count first."""
 NUMBERS = {"brokers": (1, 64), "controllers": (1, 16)}

@@ -11,12 +11,12 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from actors.host.cluster.early_supervisor import FAULTS as VARIABLE
 from actors.host.work import durable
 
 if TYPE_CHECKING:
     from actors.host.loop import Loop
 
-VARIABLE = "RAYFT_FAULTS"
 SIGNAL = signal.SIGUSR1
 
 

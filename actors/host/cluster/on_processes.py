@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,17 +22,16 @@ from types import TracebackType
 from typing import Any
 
 from actors.host import storage
-from actors.host.cluster import existing_directory, faults, local_controllers, probe, secure_cluster
+from actors.host.cluster import early_supervisor, existing_directory, faults, local_controllers, probe, secure_cluster
 from actors.host.cluster import plan as plans
 from actors.host.cluster.access import node_access
+from actors.host.cluster.early_supervisor import EarlySupervisor
 from actors.host.cluster.faults import Suffered
 from actors.host.cluster_error import ClusterError
-from actors.host.work import durable, kernel, locks
-from actors.import_path import python_path
+from actors.host.work import kernel, locks
 from actors.printable import html_table
 from actors.settings.keys import ConfigError
 
-SUPERVISOR_LOG = "supervisor.log"
 LAST_WORDS_MAX = 300
 START_TIMEOUT_S = 60.0
 SCAN_BYTES_PER_S = 10 << 20
@@ -58,7 +56,8 @@ class Cluster:
     other machines may reach `host`. `client_settings` is then how a client logs in. An existing directory is started as it
     is, and arguments that do not fit it are refused. `start_timeout_s`: after this time a start has failed. By default a
     new cluster has a minute. A cluster with data has a minute and a second for every 10 MiB of it, counted from the last
-    progress of any node, because after a crash all of it may have to be read.
+    progress of any node, because after a crash all of it may have to be read. `early`: a process that was started ahead, for
+    a cluster without `dir` that is not detached; it is the cluster's from here on.
     """
 
     def __init__(
@@ -76,10 +75,15 @@ class Cluster:
         secure: bool | None = None,
         start_timeout_s: float | None = None,
         on_event: Callable[[dict[str, Any]], None] | None = None,
+        early: EarlySupervisor | None = None,
     ) -> None:
+        if early is not None and (dir is not None or detached):
+            raise ValueError("an early supervisor has a directory of its own, and ends with this program")
         self._wanted = (controllers, brokers)
         self._temporary = dir is None
-        self.dir = Path(dir) if dir is not None else Path(tempfile.mkdtemp(prefix="rayft-"))
+        if dir is None:
+            dir = tempfile.mkdtemp(prefix="rayft-") if early is None else early.directory
+        self.dir, self._early = Path(dir), early
         self._config = {name: str(value) for name, value in (config or {}).items()}
         self._host, self._port, self._combined, self._level = host, port, combined, format_level
         self._secure = secure
@@ -108,18 +112,7 @@ class Cluster:
         if self._process is not None:
             self._part(self._process)
         self._forget()
-        command = [sys.executable, "-P", "-m", f"{__package__}.supervisor", str(self.dir)]
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path(), faults.VARIABLE: "1"}
-        with os.fdopen(durable.private(self.dir / SUPERVISOR_LOG, durable.APPEND), "ab") as log:
-            self._log_position = log.seek(0, os.SEEK_END)
-            self._process = subprocess.Popen(
-                command + (["--detached"] if self._detached else []) + (["--temporary"] if self._temporary else []),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-            )
+        self._process = self._supervisor()
         self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
         self._listener.start()
         self._wait_started(timeout_s, patient)
@@ -138,6 +131,8 @@ class Cluster:
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Shut down the brokers in a controlled way, then the controllers. A node that takes longer is killed. May be
         called again: after an interruption the next call goes on, with its own time limit."""
+        if self._early is not None:
+            self._process, self._early = self._early.process, None
         process = self._process
         if process is not None:
             if process.poll() is None:
@@ -429,6 +424,18 @@ class Cluster:
 
     # ---- inside
 
+    def _supervisor(self) -> "subprocess.Popen[bytes]":
+        """The process of the supervisor, which finds its directory complete."""
+        self._log_position = 0
+        early, self._early = self._early, None
+        if early is not None:
+            self._tell(early.process, do="begin")
+            return early.process
+        with contextlib.suppress(FileNotFoundError):
+            self._log_position = (self.dir / early_supervisor.LOG).stat().st_size
+        options = [f"--{word}" for word in ("detached", "temporary") if getattr(self, f"_{word}")]
+        return early_supervisor.start(str(self.dir), *options)
+
     def _planned(self, found: plans.Plan | None) -> plans.Plan:
         """The plan in the directory, if it fits the arguments; a new plan if the directory holds none."""
         controllers, brokers = self._wanted
@@ -509,7 +516,7 @@ class Cluster:
             return (
                 f"the cluster of {self.dir} was stopped while it started, by rayft down or a signal to its supervisor."
             )
-        path = self.dir / SUPERVISOR_LOG
+        path = self.dir / early_supervisor.LOG
         try:
             with path.open("rb") as log:
                 log.seek(self._log_position)

@@ -412,11 +412,14 @@ class LocalDisk:
         pool: Pool | None = None,
         reserve: Reserve | None = None,
         kept_bytes: int = 0,
+        synced: bool = True,
     ) -> None:
         """`root` is the path of the log directory. `reserve`: descriptors for when the process has none left.
-        `kept_bytes`: room for when the disk is full."""
+        `kept_bytes`: room for when the disk is full. `synced`: False: what the kernel has counts as durable."""
         self.root = root
         """The absolute path of the directory."""
+        self.synced = synced
+        """Whether a sync waits for the device. Where it does not, a kill takes nothing, and a loss of power may."""
         self._reserve = reserve
         self.handles_max = handles_max
         self.nowait = hasattr(os, "RWF_NOWAIT")
@@ -617,7 +620,7 @@ class LocalDisk:
         made = False
         try:
             try:
-                durable.write_file(temporary, content)
+                durable.write_file(temporary, content, self.synced)
             except FileNotFoundError:
                 if directory in self._gone:
                     return
@@ -625,7 +628,7 @@ class LocalDisk:
                     raise
                 os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
                 made = True
-                durable.write_file(temporary, content)
+                durable.write_file(temporary, content, self.synced)
             if self._went(directory, asked):
                 os.unlink(temporary)
                 return
@@ -648,6 +651,8 @@ class LocalDisk:
 
     def sync_directory(self, directory: str) -> None:
         """Make the names in a directory durable. Blocks; raises OSError."""
+        if not self.synced:
+            return
         fd = os.open(f"{self.root}/{directory}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)

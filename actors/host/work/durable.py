@@ -23,14 +23,16 @@ def private(path: str | os.PathLike[str], flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
 
 
-def write_file(path: str, content: Buffer) -> None:
-    """Make `content` the whole content of a file. Its name is durable only after `sync_directory`. Raises OSError."""
+def write_file(path: str, content: Buffer, sync: bool = True) -> None:
+    """Make `content` the whole content of a file. Its name is durable only after `sync_directory`. `sync`: whether to wait
+    for the device. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
         view, done = memoryview(content), 0
         while done < len(view):
             done += os.write(fd, view[done:])
-        os.fsync(fd)
+        if sync:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -38,14 +40,15 @@ def write_file(path: str, content: Buffer) -> None:
 _numbers = itertools.count()
 
 
-def replace_files(directory: str, contents: Mapping[str, Buffer]) -> None:
+def replace_files(directory: str, contents: Mapping[str, Buffer], sync: bool = True) -> None:
     """Write small files of a directory. Each is whole or absent, and none gets its name before all are written. What was
-    there before is replaced with its mode. Raises OSError; then nothing is left beside them."""
+    there before is replaced with its mode. `sync`: whether to wait for the device. Raises OSError; then nothing is left
+    beside them."""
     beside: dict[str, str] = {}
     try:
         for name, content in contents.items():
             beside[name] = os.path.join(directory, f"{name}.{os.getpid()}-{next(_numbers)}.tmp")
-            write_file(beside[name], content)
+            write_file(beside[name], content, sync)
         for name in contents:
             os.replace(beside[name], os.path.join(directory, name))
             del beside[name]
@@ -53,7 +56,8 @@ def replace_files(directory: str, contents: Mapping[str, Buffer]) -> None:
         for path in beside.values():
             with contextlib.suppress(OSError):
                 os.unlink(path)
-    sync_directory(directory)
+    if sync:
+        sync_directory(directory)
 
 
 def sync_directory(path: str) -> None:

@@ -181,7 +181,8 @@ class Queue:
             if part.last or part.pinned:
                 part.disks = frozenset(file.disk for file, _ in part.pinned)
                 self._parts.append(part)
-                self.flusher.submit(one.sync.token, [fd for _, fds in part.pinned for fd in fds])
+                synced = [fds for file, fds in part.pinned if file.disk.synced]
+                self.flusher.submit(one.sync.token, [fd for fds in synced for fd in fds])
             if not part.last:
                 return
             self._unpinned.popleft()

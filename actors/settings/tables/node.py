@@ -52,6 +52,9 @@ ROWS: tuple[ConfigKey, ...] = (
     key("rayft.kept.room.bytes", LONG, 16777216, at_least(0),
         "Room kept back in each log directory for what makes room when its disk is full: names, checkpoints, snapshots "
         "and the metadata log; an eighth of the disk at most. 0 keeps none."),
+    key("rayft.disk.sync", BOOLEAN, True, None,
+        "Whether what counts as durable is on the device. false: the kernel has it, so that a kill takes nothing, and a "
+        "loss of power may. For tests: it saves their nodes the time of the disk."),
     key("rayft.peer.memory.bytes", LONG, 536870912, at_least(1 << 20),
         "Memory for what is kept for peers beyond their requests: fetch and share sessions, members of groups, parked "
         "requests, metrics of clients. What becomes of more, `Memory for requests and answers` says."),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.leavings import MARK
+
 ROOT = Path(__file__).resolve().parents[3]
 BUILD_S = 900
 """A build compiles all modules, on a machine that may be busy."""
@@ -50,7 +52,8 @@ class Environment:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.programs = home / "bin"
-        self.variables = {"PATH": str(self.programs), "CC": "false", "HOME": os.environ.get("HOME", str(home))}
+        kept = {"HOME": os.environ.get("HOME", str(home)), MARK: os.environ[MARK]}
+        self.variables = {"PATH": str(self.programs), "CC": "false", **kept}
         venv.create(home, with_pip=True)
 
     @property

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -90,6 +91,77 @@ class TestFaults:
 
 
 SEEN = []
+"""
+
+HARMED = """
+import os
+import time
+
+
+@pytest.fixture(autouse=True)
+def told(kafka):
+    yield
+    ports = [kafka.cluster.address(one)[1] for one in (*kafka.cluster.broker_ids, *kafka.cluster.controller_ids)]
+    print("pids", *kafka.cluster.pids.values(), "ports", *ports, flush=True)
+
+
+def written(kafka, **wanted):
+    topic = kafka.topic(**wanted)
+    kafka.produce(topic, ["a"])
+    assert [one.value for one in kafka.consume(topic)] == [b"a"]
+
+
+@pytest.mark.rayft(brokers=2)
+class TestTwo:
+    def test_a_broker_is_killed(self, kafka):
+        topic = kafka.topic(replicas=2)
+        kafka.cluster.kill(1, restart=False)
+        kafka.produce(topic, ["a"])
+
+    def test_a_broker_is_killed_and_comes_back(self, kafka):
+        kafka.cluster.kill(2)
+        kafka.cluster.wait_ready(2)
+        written(kafka, replicas=2)
+
+    def test_a_broker_is_frozen(self, kafka):
+        topic = kafka.topic(replicas=2)
+        kafka.cluster.freeze(1)
+        assert sent(kafka, topic, b"x", acks="all", **{"message.timeout.ms": 500}) is not None
+
+    def test_a_broker_is_cut_off(self, kafka):
+        topic = kafka.topic(replicas=2)
+        kafka.cluster.cut(1)
+        assert sent(kafka, topic, b"x", acks="all", **{"message.timeout.ms": 500}) is not None
+
+    def test_a_clock_jumps(self, kafka):
+        kafka.cluster.jump_clock(2, 3600)
+        written(kafka, replicas=2)
+
+    def test_all_are_whole(self, kafka):
+        written(kafka, replicas=2)
+
+
+def test_a_disk_is_full(kafka):
+    topic = kafka.topic()
+    kafka.cluster.fill_disk(1)
+    assert sent(kafka, topic, b"x", **{"message.timeout.ms": 1000}) is not None
+
+
+def test_it_has_room_again(kafka):
+    written(kafka)
+
+
+def test_it_is_restarted(kafka):
+    kafka.cluster.restart(1)
+    written(kafka)
+
+
+@pytest.mark.rayft(own=True)
+def test_the_last_one_is_frozen_when_pytest_is_killed(kafka):
+    kafka.cluster.freeze(1)
+    print("pids", *kafka.cluster.pids.values(), "ports", kafka.cluster.address(1)[1], flush=True)
+    print("frozen", flush=True)
+    time.sleep(300)
 """
 
 
@@ -194,6 +266,50 @@ def test_long(kafka):
         process.wait()
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
     until(lambda: not list(temporary.glob("rayft-*")))
+
+
+def test_ten_tests_with_faults_and_a_kill_of_pytest_leave_no_process_port_or_directory(tmp_path: Path) -> None:
+    """Three clusters have run by then, one with a frozen node."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "test_project.py").write_text(HEADER + HARMED)
+    process = subprocess.Popen(
+        command("-s", "-vv"), cwd=tmp_path, env=environment() | {"TMPDIR": str(temporary)}, stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    pids, ports, passed = {process.pid}, set(), 0
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            passed += "PASSED" in line
+            assert "FAILED" not in line and "ERROR" not in line, line
+            if "pids" in line:
+                given, _, open_ports = line.partition("pids")[2].partition("ports")
+                pids |= set(map(int, given.split()))
+                ports |= set(map(int, open_ports.split()))
+            if "frozen" in line.split():
+                break
+        supervisors = {parent(pid) for pid in alive(pids)} - {os.getpid()}
+        assert passed == 9 and len(list(temporary.glob("rayft-*"))) == 3 and len(supervisors) == 3
+    finally:
+        process.kill()
+        process.wait()
+    until(lambda: not alive(pids | supervisors))
+    until(lambda: not list(temporary.glob("rayft-*")))
+    assert not [port for port in ports if listens(port)]
+
+
+def alive(pids: "set[int]") -> "set[int]":
+    return {pid for pid in pids if Path(f"/proc/{pid}/stat").exists()}
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_cluster_in_the_shape_of_a_container() -> None:

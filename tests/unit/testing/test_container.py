@@ -14,6 +14,11 @@ def test_variables_are_settings_but_for_what_the_cluster_decides() -> None:
     assert broker_settings(env) == {"auto.create.topics.enable": "false", "log.retention.ms": "5", "a_b-c": "d"}
 
 
+def test_a_port_of_the_host_is_the_brokers_and_without_one_a_free_one_is() -> None:
+    assert KafkaContainer()._bound == KafkaContainer().with_bind_ports(9093)._bound == 0
+    assert KafkaContainer().with_bind_ports(9093, 19093)._bound == 19093
+
+
 def test_what_a_suite_says_of_images_and_networks_is_taken() -> None:
     one = KafkaContainer("confluentinc/cp-kafka:7.6.0", port=9093, wait_strategy_check_string="x")
     assert one.with_kraft().with_bind_ports(9093, 9093).with_name("n").with_network("x").with_env("KAFKA_A", 1) is one

@@ -29,7 +29,7 @@ def test_a_full_disk_does_not_end_the_supervisor_and_with_it_the_cluster(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_file = durable.write_file
-    monkeypatch.setattr(durable, "write_file", lambda path, content: write_file("/dev/full", content))
+    monkeypatch.setattr(durable, "write_file", lambda path, content, sync: write_file("/dev/full", content))
     supervisor._publish()
     assert not (supervisor.plan.directory / plans.CLUSTER_JSON).exists()
     monkeypatch.undo()
@@ -160,7 +160,7 @@ def test_who_asks_again_for_a_stop_can_only_hurry(supervisor: Supervisor) -> Non
 def test_it_runs_without_commands_where_standard_input_is_a_file(tmp_path: Path, options: list[str]) -> None:
     """As under systemd, or behind `</dev/null`: epoll refuses a file."""
     plans.create(tmp_path, 1, 0, common={})
-    command = [sys.executable, "-m", "actors.host.cluster.supervisor", str(tmp_path), *options]
+    command = [sys.executable, "-m", "actors.host.cluster", str(tmp_path), *options]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -50,6 +50,24 @@ def test_files_and_replacements(waiting: Waiting, tmp_path: Path) -> None:
     assert (tmp_path / "sub/dir/small").read_bytes() == b"x"
 
 
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_disk_that_is_not_waited_for_has_everything_and_no_sync(
+    waiting: Waiting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool
+) -> None:
+    files: list[int] = []
+    monkeypatch.setattr(os, "fsync", files.append)
+    disk = LocalDisk(str(tmp_path), synced=synced)
+    file = disk.open("topic-0/0.log", create=True)
+    file.append([b"data"])
+    waiting.syncs.submit(Sync(1, [file, disk.directory("topic-0")], [(disk, "sub/state", b"one")]))
+    waiting.syncs.submit(Sync(2, [file], []))
+    assert waiting.until(2) == {1: None, 2: None}
+    disk.settle("topic-0")
+    assert (tmp_path / "sub/state").read_bytes() == b"one" and (tmp_path / "topic-0/0.log").read_bytes() == b"data"
+    assert (len(files) > 2) == synced
+    assert (waiting.syncs.queues[Sync(1, [], []).kind].flusher.syncs > 0) == synced
+
+
 def test_replacements_of_one_file_keep_their_order(waiting: Waiting, tmp_path: Path) -> None:
     disk = LocalDisk(str(tmp_path))
     for token in range(100):
