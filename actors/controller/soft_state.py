@@ -1,7 +1,7 @@
 """Soft state: what the active controller knows and never writes into the log (KIP-631, Snapshot Implementation, leases).
 
-All soft state is here. A new active controller starts with an empty one (`ControllerRole.gained`), and losing
-leadership throws it away. These files may change it: `heartbeat_leases.py` (leases), `registration.py` and `fencing.py`
+All soft state is here. A new active controller starts with an empty one (`ControllerRole.gained`), and losing leadership
+throws it away. These files may change it: `heartbeat_leases.py` (leases), `registration.py` and `fencing_passes.py`
 (departures, shutdowns), `zookeeper_brokers.py` (znodes, and leases that they stand for), `snapshots.py` (the slot),
 `mutation_quota.py` (tokens of clients), `producer_ids.py`.
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication.sessions import Sessions
+from actors.broker.replication.fetch_sessions import Sessions
 from actors.ledger import EVERYBODY, NODES, Ledger
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Listener
@@ -82,7 +82,7 @@ def test_an_account_forgets_whom_it_keeps_nothing_for() -> None:
 def test_sessions_are_charged_to_whoever_fetches() -> None:
     ledger = Ledger(principal_bytes_max=20 * 512)
     sessions = Sessions(random.Random(1).randrange, 100, ledger.account("FetchSessions", 1 << 20))
-    from tests.unit.broker.replication.test_sessions import wanted
+    from tests.unit.broker.replication.test_fetch_sessions import wanted
 
     first = sessions.open(0, 0, -1, True, 0, principal="User:a").session
     second = sessions.open(0, 0, -1, True, 0, principal="User:a").session

@@ -35,9 +35,9 @@ from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.log.producers.transactions import NO_LIMIT
 from actors.broker.log.segment import Job
 from actors.broker.log.truncation import Preparation, Prepared, fits
+from actors.broker.replication.fetch_sessions import FIRST_EPOCH
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replication_throttle import ReplicationThrottle
-from actors.broker.replication.sessions import FIRST_EPOCH
 from actors.ports import Disk, DiskFailed, DiskFull, Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import Message, message

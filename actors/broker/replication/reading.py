@@ -17,9 +17,9 @@ from actors.broker.log.aborted_transactions import aborted_transactions, take_re
 from actors.broker.log.reads import ColdRead
 from actors.broker.replication.admission import CODECS, RequestRefused
 from actors.broker.replication.closest_replica import LEADER, Near, closest
+from actors.broker.replication.fetch_sessions import SessionPartition
 from actors.broker.replication.partition import NO_LEADER, Partition
 from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import SessionPartition
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch, headers, verify

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from actors.broker.replication.alter_isr_requests import IsrProposals, Moved
 from actors.broker.replication.census import Census
+from actors.broker.replication.fetch_sessions import FINAL_EPOCH, Session, SessionPartition
 from actors.broker.replication.fetchers import Fetcher, FetcherLimits, FetchOutcome
 from actors.broker.replication.isr_transitions import Effect, Stage
 from actors.broker.replication.partition import Assignment, Became, Cluster, Partition
-from actors.broker.replication.sessions import FINAL_EPOCH, Session, SessionPartition
 from actors.ports import Disk, DiskFailed
 from fastpath.meters.traffic import Traffic
 

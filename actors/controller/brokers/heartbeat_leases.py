@@ -1,5 +1,6 @@
 """Leases as the controller counts them (KIP-631, Broker Heartbeats; readings A22, A25).
 
+This file alone decides when a broker has missed its heartbeats for too long; `fencing_passes.py` carries out what follows.
 Rules:
 
 1. A lease ends at monotonic receipt + lease period. The broker counts from its sending, so it fences itself first.

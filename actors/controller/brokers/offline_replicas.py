@@ -8,7 +8,7 @@ This file alone decides what an answer adds and what it takes back. What follows
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from actors.controller.brokers.fencing import unreadable
+from actors.controller.brokers.fencing_passes import unreadable
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode

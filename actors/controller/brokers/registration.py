@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller.brokers import heartbeat_leases
-from actors.controller.brokers.fencing import unreadable, without_room
+from actors.controller.brokers.fencing_passes import unreadable, without_room
 from actors.controller.brokers.zookeeper_brokers import owns
 from actors.controller.options import POLICIES
 from actors.controller.soft_state import Departure, Lease, Legacy, Shutdown

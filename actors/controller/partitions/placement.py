@@ -1,6 +1,6 @@
 """Where new replicas go: evenly over the brokers, and in different racks as far as possible.
 
-Rules:
+This file alone decides that. Rules:
 
 1. The brokers form one circle in which neighbours are of different racks where that is possible. Racks, and the brokers
    in each, are shuffled once for each request, so that topics do not pile up on the same brokers.

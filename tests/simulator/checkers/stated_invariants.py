@@ -10,8 +10,8 @@ from itertools import chain, pairwise
 from typing import Any
 
 from actors.broker.lifecycle.lifecycle import BrokerState
+from actors.broker.replication.fetch_sessions import ENTRY_BYTES
 from actors.broker.replication.isr_transitions import Stage
-from actors.broker.replication.sessions import ENTRY_BYTES
 from actors.node.net.connections import IN_FLIGHT_MAX
 from actors.node.net.request_queue import IN_LINE, SHARE_NS
 from actors.node.runtime.calls import Listener

@@ -5,7 +5,7 @@ partitions once, and what a broker may tell it is decided anew with each fetch.
 from collections.abc import Mapping
 from typing import Any
 
-from actors.broker.replication import sessions
+from actors.broker.replication import fetch_sessions
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -73,8 +73,8 @@ class SessionConsumer:
         reply = await client.ask(self.broker, "Fetch", FETCH_VERSION, request)
         if reply is None or reply.error_code or not reply.session_id:
             return False
-        following = 1 if self._epoch == sessions.EPOCH_MAX else self._epoch + 1
-        self._id, self._epoch = reply.session_id, following if self._epoch else sessions.FIRST_EPOCH
+        following = 1 if self._epoch == fetch_sessions.EPOCH_MAX else self._epoch + 1
+        self._id, self._epoch = reply.session_id, following if self._epoch else fetch_sessions.FIRST_EPOCH
         names = {id: topic for topic, id in client.topic_ids.items()}
         sound = True
         for one in reply.responses:

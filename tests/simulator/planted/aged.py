@@ -13,7 +13,7 @@ from actors.broker.groups.classic import rebalance
 from actors.broker.groups.classic.state import Group
 from actors.broker.groups.epochs import EPOCH_MAX as GENERATION_MAX
 from actors.broker.log.producers import producers
-from actors.broker.replication import fetchers, sessions
+from actors.broker.replication import fetch_sessions, fetchers
 from actors.broker.transactions import rules, state
 from actors.metadata import ops
 from actors.metadata.image import Image
@@ -51,12 +51,12 @@ def few_epochs() -> list[Patch]:
 
 def aged() -> list[Patch]:
     """What makes a world old."""
-    first = sessions.EPOCH_MAX - SESSION_REQUESTS_LEFT
+    first = fetch_sessions.EPOCH_MAX - SESSION_REQUESTS_LEFT
     ids = Image.next_producer_id.fget  # type: ignore[attr-defined]
     oldest = INT64_MAX - PRODUCER_IDS_LEFT
     return [
         begun(Channel, "next_correlation", CORRELATION_MAX - REQUESTS_LEFT),
-        instead(sessions, "FIRST_EPOCH", first),
+        instead(fetch_sessions, "FIRST_EPOCH", first),
         instead(fetchers, "FIRST_EPOCH", first),
         begun(Group, "generation", GENERATION_MAX - GENERATIONS_LEFT),
         instead(producer, "FIRST_SEQUENCE", producer.SEQUENCE_MAX - RECORDS_LEFT),

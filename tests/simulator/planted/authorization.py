@@ -6,7 +6,7 @@ from typing import Any
 from actors.authorization import decisions
 from actors.authorization.decisions import Bucket, RuleIndex
 from actors.authorization.resources import EVERYBODY, WILDCARD, Resource
-from actors.broker.replication.sessions import SessionPartition
+from actors.broker.replication.fetch_sessions import SessionPartition
 from actors.node.api import perform as performing
 from actors.node.api.handlers import envelope, fetch
 from actors.node.api.security.authorizer import Authorizer

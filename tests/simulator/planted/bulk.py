@@ -8,7 +8,7 @@ controller goes on with what the old one left.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actors.controller.brokers import fencing
+from actors.controller.brokers import fencing_passes
 from actors.controller.partitions.leader_election import PartitionChange, choose_leader, leave
 from actors.controller.state import Result, State
 from actors.metadata.image import Image
@@ -54,7 +54,7 @@ class TogetherFaults(AimedFaults):
 
 def small() -> Sequence[Patch]:
     """Small slices, and little that may be ahead."""
-    return [instead(fencing, "SLICE_COST", SLICE_COST), instead(role, "AHEAD_BYTES_MAX", AHEAD_BYTES)]
+    return [instead(fencing_passes, "SLICE_COST", SLICE_COST), instead(role, "AHEAD_BYTES_MAX", AHEAD_BYTES)]
 
 
 def _one_by_one(
@@ -85,7 +85,7 @@ def _same_epochs(image: Image, block: Block) -> Block:
 
 def _judged(judge: Any) -> Sequence[Patch]:
     """Departures that are judged by a function in the place of `leave`."""
-    return [instead(fencing, "departures", _one_by_one), instead(fencing, "leave", judge)]
+    return [instead(fencing_passes, "departures", _one_by_one), instead(fencing_passes, "leave", judge)]
 
 
 @mistake("bulk")
@@ -107,26 +107,26 @@ def last_members_that_leave_together_are_replaced() -> Sequence[Patch]:
 @mistake("bulk")
 def search_ends_with_its_first_slice() -> Sequence[Patch]:
     """Of the partitions that have no leader only the first slice is looked at when a broker comes back."""
-    come_back = fencing.come_back
+    come_back = fencing_passes.come_back
 
     def first_slice(state: State, wanted: None, now: Any, random: Any) -> Result:
         result = come_back(state, wanted, now, random)
         state.soft.search = None
         return result
 
-    return [instead(fencing, "come_back", first_slice)]
+    return [instead(fencing_passes, "come_back", first_slice)]
 
 
 @mistake("bulk")
 def search_skips_where_a_slice_ends() -> Sequence[Patch]:
     """The next slice of a search begins one partition too late."""
-    elections = fencing.elections
+    elections = fencing_passes.elections
 
     def skipping(*given: Any) -> Any:
         block, judged, next_row, cost = elections(*given)
         return block, judged, next_row + 1 if 0 <= next_row < given[3] - 1 else next_row, cost
 
-    return [instead(fencing, "elections", skipping)]
+    return [instead(fencing_passes, "elections", skipping)]
 
 
 @mistake("bulk")
@@ -145,13 +145,13 @@ def committed_bytes_stay_ahead() -> Sequence[Patch]:
 @mistake("bulk")
 def elected_under_the_same_epoch() -> Sequence[Patch]:
     """A broker that comes back leads under the leader epoch in which nobody led."""
-    elections = fencing.elections
+    elections = fencing_passes.elections
 
     def same_epoch(image: Image, *given: Any) -> Any:
         block, judged, next_row, cost = elections(image, *given)
         return _same_epochs(image, block), judged, next_row, cost
 
-    return [instead(fencing, "elections", same_epoch)]
+    return [instead(fencing_passes, "elections", same_epoch)]
 
 
 @mistake("bulk")
@@ -172,13 +172,13 @@ def departure_brings_others_in() -> Sequence[Patch]:
 @mistake("bulk")
 def departure_keeps_the_partition_epoch() -> Sequence[Patch]:
     """The ISR that brokers have left has the partition epoch of the ISR before."""
-    departures = fencing.departures
+    departures = fencing_passes.departures
 
     def same_epoch(image: Image, *given: Any) -> Any:
         block, judged, next_row, cost = departures(image, *given)
         return _same_epochs(image, block), judged, next_row, cost
 
-    return [instead(fencing, "departures", same_epoch)]
+    return [instead(fencing_passes, "departures", same_epoch)]
 
 
 @mistake("bulk")
@@ -197,7 +197,7 @@ def search_elects_out_of_all_replicas() -> Sequence[Patch]:
         leader = choose_leader(replicas, replicas, state.soft.usable(state.image).ids)
         return PartitionChange(row, (leader,), leader) if leader >= 0 else None
 
-    return [instead(fencing, "elections", listed), instead(fencing, "_found", first_living)]
+    return [instead(fencing_passes, "elections", listed), instead(fencing_passes, "_found", first_living)]
 
 
 @mistake("bulk")
@@ -214,7 +214,7 @@ def leader_stays_outside_of_the_isr() -> Sequence[Patch]:
 
 def _searched(change: Any) -> Sequence[Patch]:
     """Searches in which each partition without a leader is changed by a function of the leader that it should get."""
-    elections = fencing.elections
+    elections = fencing_passes.elections
 
     def changed(image: Image, usable: Any, *given: Any) -> Any:
         block, judged, next_row, cost = elections(image, usable, *given)
@@ -226,7 +226,7 @@ def _searched(change: Any) -> Sequence[Patch]:
             other.append(one.topic_id, one.number, None, isr, leader, one.leader_epoch, one.partition_epoch)
         return other, judged, next_row, cost
 
-    return [instead(fencing, "elections", changed)]
+    return [instead(fencing_passes, "elections", changed)]
 
 
 @mistake("bulk")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.controller import producer_ids
-from actors.controller.brokers import fencing, heartbeat_leases, registration
+from actors.controller.brokers import fencing_passes, heartbeat_leases, registration
 from actors.controller.partitions import alter_isr, leader_election
 from actors.controller.partitions.leader_election import PartitionChange, choose_leader
 from actors.controller.state import Result, State
@@ -129,11 +129,11 @@ def isr_change_without_a_new_version() -> Sequence[Patch]:
 @mistake("moving")
 def unclean_leader_elected() -> Sequence[Patch]:
     """A partition gets a leader from outside its ISR, although its topic does not allow that."""
-    elect = fencing.elect
+    elect = fencing_passes.elect
     return [
-        instead(fencing, "elect", lambda state, row, unclean: elect(state, row, True)),
+        instead(fencing_passes, "elect", lambda state, row, unclean: elect(state, row, True)),
         instead(leader_election, "unclean_allowed", lambda state, topic: True),
-        instead(fencing, "unclean_allowed", lambda state, topic: True),
+        instead(fencing_passes, "unclean_allowed", lambda state, topic: True),
     ]
 
 
@@ -141,7 +141,7 @@ def unclean_leader_elected() -> Sequence[Patch]:
 def last_member_leaves_the_isr() -> Sequence[Patch]:
     """The sole member of an ISR leaves it like any other, and the next best replica leads."""
 
-    departures = fencing.departures
+    departures = fencing_passes.departures
 
     def leave(state: State, row: int, brokers: Mapping[int, bool]) -> PartitionChange | None:
         image = state.image
@@ -157,7 +157,7 @@ def last_member_leaves_the_isr() -> Sequence[Patch]:
         """All partitions whose last members leave are judged by `leave`."""
         return departures(*given[:-1], None)
 
-    return [instead(fencing, "leave", leave), instead(fencing, "departures", listed)]
+    return [instead(fencing_passes, "leave", leave), instead(fencing_passes, "departures", listed)]
 
 
 @mistake()

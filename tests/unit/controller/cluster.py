@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from actors.controller.brokers import fencing, heartbeat_leases
+from actors.controller.brokers import fencing_passes, heartbeat_leases
 from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.options import Options
 from actors.controller.partitions.topics import create_topics
@@ -131,14 +131,14 @@ class Cluster:
         soft = self.soft
         while True:
             if soft.leaving:
-                self.apply(fencing.fence(self.state, None, self.now, self.random))
+                self.apply(fencing_passes.fence(self.state, None, self.now, self.random))
             elif any(one.moved_offset < 0 for one in soft.stopping.values()):
                 broker = next(id for id, one in soft.stopping.items() if one.moved_offset < 0)
-                if self.apply(fencing.move(self.state, broker, self.now, self.random)).ended:
+                if self.apply(fencing_passes.move(self.state, broker, self.now, self.random)).ended:
                     soft.stopping[broker].moved_offset = self.image.next_offset
                     soft.stopping[broker].moved_ms = self.mono_ms
             elif soft.electing or soft.allowing or soft.search is not None:
-                self.apply(fencing.come_back(self.state, None, self.now, self.random))
+                self.apply(fencing_passes.come_back(self.state, None, self.now, self.random))
             else:
                 break
             wrote += self.ops

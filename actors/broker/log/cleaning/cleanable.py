@@ -1,7 +1,7 @@
 """What of a compacted log is to be cleaned, and when (KIP-58, KIP-354, KIP-534).
 
-This file alone decides that. Words: below `cleaned_offset` a log is clean, one record of each key is left there; from it on
-it is dirty. Rules:
+This file alone decides that for one log; which of them is cleaned next, `node/roles/broker/log/log_cleaner.py` decides.
+Words: below `cleaned_offset` a log is clean, one record of each key is left there; from it on it is dirty. Rules:
 
 1. The segment that takes appends is never cleaned, nor one that reaches above the high watermark, above an open transaction
    or above the recovery point that is checkpointed, or that has a record younger than min.compaction.lag.ms. Nothing behind

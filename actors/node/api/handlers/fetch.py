@@ -1,6 +1,6 @@
 """Fetch (1), versions 4 to 18: consumers and replicas.
 
-Behaviour: fetch sessions (KIP-227, `broker/replication/sessions.py`), long poll
+Behaviour: fetch sessions (KIP-227, `broker/replication/fetch_sessions.py`), long poll
 (`roles/broker/replication/delayed_fetch.py`), the answer (`api/fetch_response.py`), file bytes by reference, consumers sent
 to the closest replica (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves
 replicas only. With isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it were
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Node
+from actors.broker.replication.fetch_sessions import SessionPartition, Wanted
 from actors.broker.replication.reading import RESTORER, PartitionRead, Reader
-from actors.broker.replication.sessions import SessionPartition, Wanted
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.fetch_response import Response, response
 from actors.node.api.replica_ids import CONSUMER, claimed, is_registered, near_brokers, restores

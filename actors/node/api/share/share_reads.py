@@ -22,9 +22,9 @@ from actors.broker.groups.share.delivery.share_partition import ShareLimits
 from actors.broker.groups.share.delivery.share_sessions import Named, SessionOwner
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.reads import Read
+from actors.broker.replication.fetch_sessions import Session, SessionPartition, Wanted, Warm
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.reading import PartitionRead, Reader, look, note_failure
-from actors.broker.replication.sessions import Session, SessionPartition, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
 from actors.node.roles.broker.groups.share.share_partitions import LedSharePartition
 from actors.node.runtime.calls import Call

@@ -8,10 +8,10 @@ from actors.broker.lifecycle.driving import Driving
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.lifecycle.recently_fenced import RecentlyFenced
 from actors.broker.replication.alter_isr_requests import IsrProposals
+from actors.broker.replication.fetch_sessions import ENTRIES_MAX, ENTRY_BYTES, Sessions
 from actors.broker.replication.fetchers import FetcherLimits
 from actors.broker.replication.partition import Cluster
 from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import ENTRIES_MAX, ENTRY_BYTES, Sessions
 from actors.broker.replication.suspected_leaders import SuspectedLeaders
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel

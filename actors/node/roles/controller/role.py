@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from actors.controller.brokers import fencing, heartbeat_leases
+from actors.controller.brokers import fencing_passes, heartbeat_leases
 from actors.controller.brokers.controlled_shutdown import moved_key
 from actors.controller.brokers.offline_replicas import AnsweredReplicas, offline_replicas
 from actors.controller.brokers.registration import registration_key
@@ -540,9 +540,9 @@ class ControllerRole:
     def _work(self, now: Now) -> None:
         """Do as much bulk work as fits into a turn: departures first, since others wait for them, then shutdowns, then
         returns. None while followers are far behind."""
-        left = fencing.SLICE_COST
+        left = fencing_passes.SLICE_COST
         while left > 0 and self._pending() and not self._is_far_ahead():
-            left -= max(fencing.SLICE_COST_MIN, self._slice(now))
+            left -= max(fencing_passes.SLICE_COST_MIN, self._slice(now))
 
     def _slice(self, now: Now) -> int:
         """Do one slice of bulk work. Returns what it has cost."""
@@ -550,11 +550,11 @@ class ControllerRole:
         moving = (broker for broker, shutdown in soft.stopping.items() if shutdown.moved_offset < 0)
         ended = self._left
         if soft.leaving:
-            result = fencing.fence(state, None, now, random)
+            result = fencing_passes.fence(state, None, now, random)
         elif (stopping := next(moving, None)) is not None:
-            result, ended = fencing.move(state, stopping, now, random), self._moved
+            result, ended = fencing_passes.move(state, stopping, now, random), self._moved
         else:
-            result = fencing.come_back(state, None, now, random)
+            result = fencing_passes.come_back(state, None, now, random)
         self._apply_bulk(result)
         for broker in result.reply.ended:
             ended(broker)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.controller.brokers import fencing, heartbeat_leases
+from actors.controller.brokers import fencing_passes, heartbeat_leases
 from actors.controller.partitions.alter_isr import alter_isr
 from actors.controller.partitions.elect_leaders import elect_leaders
 from actors.controller.partitions.reassignments import alter_partition_reassignments
@@ -53,7 +53,7 @@ def back(c: Cluster, broker: int) -> None:
 
 def cannot_read(c: Cluster, broker: int, *numbers: int) -> None:
     topic = SimpleNamespace(topic_id=c.image.topic_id(c.image.topic("t")), partitions=list(numbers))
-    c.apply(Result(fencing.unreadable(c.state, broker, [topic] if numbers else []), None, atomic=False))
+    c.apply(Result(fencing_passes.unreadable(c.state, broker, [topic] if numbers else []), None, atomic=False))
 
 
 def propose(c: Cluster, sender: int, isr: list[int]) -> int:
@@ -197,19 +197,21 @@ def test_the_last_who_have_fenced_themselves_lead_again_when_they_are_back() -> 
 def test_a_search_looks_at_each_partition_once_whoever_has_come_back(
     monkeypatch: pytest.MonkeyPatch, brokers: int
 ) -> None:
-    monkeypatch.setattr(fencing, "SLICE_COST", 7 * 50)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 7 * 50)
     c = Cluster(brokers=brokers + 1, unclean_default=True)
     c.topic("own", *[(broker,) for broker in range(1, brokers + 1)])
     c.topic("t", *[(brokers + 1,)] * 30)
     gone(c, brokers + 1)
     looked: list[int] = []
-    elect = fencing.elect
-    monkeypatch.setattr(fencing, "elect", lambda state, row, unclean: looked.append(row) or elect(state, row, unclean))
+    elect = fencing_passes.elect
+    monkeypatch.setattr(
+        fencing_passes, "elect", lambda state, row, unclean: looked.append(row) or elect(state, row, unclean)
+    )
     c.soft.electing = dict.fromkeys(range(1, brokers + 1))
     slices = []
     while c.soft.electing or c.soft.search is not None:
         before = len(looked)
-        c.run(fencing.come_back, None)
+        c.run(fencing_passes.come_back, None)
         slices.append(len(looked) - before)
     assert slices == [7, 7, 7, 7, 2] and len(looked) == len(set(looked)) == 30
 
@@ -217,13 +219,13 @@ def test_a_search_looks_at_each_partition_once_whoever_has_come_back(
 def test_a_search_passes_over_a_topic_that_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     from actors.controller.partitions.topics import delete_topics
 
-    monkeypatch.setattr(fencing, "SLICE_COST", 2)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 2)
     c = Cluster(brokers=3)
     c.topic("u", (3,), (3,), (3,))
     c.topic("t", (3, 1))
     gone(c, 1, 3)
     c.soft.electing = {2: None}
-    c.run(fencing.come_back, None)
+    c.run(fencing_passes.come_back, None)
     c.run(delete_topics, message("DeleteTopicsRequest")(topic_names=["u"]))
     c.settle()
     c.join(3)
@@ -236,8 +238,10 @@ def test_a_setting_of_one_topic_looks_at_its_own_partitions(monkeypatch: pytest.
     c.topic("other", *[(1, 2)] * 20)
     gone(c, 2, 1)
     looked: list[int] = []
-    elect = fencing.elect
-    monkeypatch.setattr(fencing, "elect", lambda state, row, unclean: looked.append(row) or elect(state, row, unclean))
+    elect = fencing_passes.elect
+    monkeypatch.setattr(
+        fencing_passes, "elect", lambda state, row, unclean: looked.append(row) or elect(state, row, unclean)
+    )
     topic = c.image.topic("t")
     c.soft.allowing = {c.image.topic_id(topic) or b"": None, b"\xee" * 16: None}
     c.settle()

@@ -12,7 +12,7 @@ This file alone decides when a Fetch is answered and when it waits. Rules:
 5. Over a quota (KIP-13, KIP-219) the answer has no records, and the session is as before it; a session that would begin does
    not.
 
-What one partition gives is `broker/replication/reading.py`'s to say, which partitions are looked at `sessions.py`'s.
+What one partition gives is `broker/replication/reading.py`'s to say, which partitions are looked at `fetch_sessions.py`'s.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
@@ -22,10 +22,10 @@ from typing import Any
 
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.reads import Read
+from actors.broker.replication.fetch_sessions import Key, Opened, SessionPartition, Sessions, Wanted, Warm
 from actors.broker.replication.partition import Cluster
 from actors.broker.replication.reading import RESTORER, PartitionRead, Reader, look, note_failure
 from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import Key, Opened, SessionPartition, Sessions, Wanted, Warm
 from actors.node.net.connections import Connections
 from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas

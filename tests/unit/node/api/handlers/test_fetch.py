@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication.sessions import SessionPartition
+from actors.broker.replication.fetch_sessions import SessionPartition
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

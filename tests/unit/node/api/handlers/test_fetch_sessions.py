@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication import sessions
+from actors.broker.replication import fetch_sessions
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab
 
@@ -31,7 +31,7 @@ def test_a_follower_is_who_is_registered_in_its_present_life(epoch_off: int, kno
 def test_a_session_for_which_there_is_no_room_hears_of_no_change(partitions: int) -> None:
     """Shorter than a slice, and longer."""
     lab = Lab(1)
-    lab.broker(1).sessions.account.bytes_max = sessions.ENTRY_BYTES
+    lab.broker(1).sessions.account.bytes_max = fetch_sessions.ENTRY_BYTES
     lab.topic([1])
     lab.settle()
     kind = message("FetchRequest")

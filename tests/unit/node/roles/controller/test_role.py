@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.controller import portions
-from actors.controller.brokers import fencing
+from actors.controller.brokers import fencing_passes
 from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.brokers.unregistration import unregister_broker
 from actors.controller.configs import incremental_alter_configs
@@ -545,7 +545,7 @@ def test_time_in_which_the_loop_stood_still_is_credited():
 
 
 def test_bulk_work_goes_in_portions(monkeypatch):
-    monkeypatch.setattr(fencing, "SLICE_COST", 10)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 10)
     host = Host()
     host.lead()
     joined(host, 1, 2, 3)
@@ -570,7 +570,7 @@ def test_bulk_work_goes_in_portions(monkeypatch):
 
 @pytest.mark.parametrize(("resource", "looked"), [((2, "t"), 6), ((4, ""), 45 + 6), ((2, "none"), 0)])
 def test_what_a_setting_makes_the_controller_look_at_counts_in_its_turns(monkeypatch, resource, looked):
-    monkeypatch.setattr(fencing, "SLICE_COST", 500)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 500)
     host = Host()
     host.lead()
     epochs = joined(host, 1, 2)
@@ -582,9 +582,9 @@ def test_what_a_setting_makes_the_controller_look_at_counts_in_its_turns(monkeyp
         host.channels.probes.pop()[1](True)
         host.turn()
     found = []
-    elect = fencing.elect
-    monkeypatch.setattr(fencing, "unclean_allowed", lambda state, topic: True)
-    monkeypatch.setattr(fencing, "elect", lambda *given: found.append(given[1]) or elect(*given))
+    elect = fencing_passes.elect
+    monkeypatch.setattr(fencing_passes, "unclean_allowed", lambda state, topic: True)
+    monkeypatch.setattr(fencing_passes, "elect", lambda *given: found.append(given[1]) or elect(*given))
     host.controller.soft.leases = {1: None, 2: None} if resource[0] == 4 else {}
     host.controller._look_for_unclean(ConfigSet(*resource, "unclean.leader.election.enable", "true"))
     host.controller.soft.leases = {}
@@ -623,7 +623,7 @@ def test_bulk_work_waits_for_what_it_has_written_to_be_committed():
         turns += 1
         ahead += sum(len(batch.data) for batch in host.turn(commit=False))
         assert turns < 100
-    slice_bytes = 70 * fencing.SLICE_COST
+    slice_bytes = 70 * fencing_passes.SLICE_COST
     assert AHEAD_BYTES_MAX <= ahead < AHEAD_BYTES_MAX + slice_bytes and role.soft.leaving
     before = image.next_offset
     assert host.turn(commit=False) == [] and image.next_offset == before, "it goes on when something is committed"
@@ -681,15 +681,15 @@ def test_many_topics_with_new_settings_are_searched_in_several_turns(monkeypatch
     host = Host()
     host.lead()
     joined(host, 1)
-    many = 3 * fencing.SLICE_COST // fencing.SLICE_COST_MIN
+    many = 3 * fencing_passes.SLICE_COST // fencing_passes.SLICE_COST_MIN
     host.controller.soft.allowing = {number.to_bytes(16, "big"): None for number in range(many)}
-    searches, come_back = [0], fencing.come_back
+    searches, come_back = [0], fencing_passes.come_back
 
     def searched(*given):
         searches[-1] += 1
         return come_back(*given)
 
-    monkeypatch.setattr(fencing, "come_back", searched)
+    monkeypatch.setattr(fencing_passes, "come_back", searched)
     while host.controller.soft.allowing:
         assert host.controller.deadline_ms() == 0
         host.turn()
@@ -710,7 +710,7 @@ def test_all_brokers_of_20000_partitions_that_are_lost_at_once_cost_one_record_a
         host.turn()
         written.append(host.controller.image.next_offset - before)
     assert host.controller.image.next_offset - begin == 20_000 + 3
-    assert max(written) <= fencing.SLICE_COST and host.controller.image.counters.leaderless == 20_000
+    assert max(written) <= fencing_passes.SLICE_COST and host.controller.image.counters.leaderless == 20_000
 
 
 def test_a_takeover_with_20000_partitions_without_a_leader_looks_at_each_of_them_once_in_bounded_turns(monkeypatch):
@@ -725,15 +725,15 @@ def test_a_takeover_with_20000_partitions_without_a_leader_looks_at_each_of_them
     while host.controller.soft.leaving:
         host.turn()
     looked = []
-    search = fencing.elections
-    monkeypatch.setattr(fencing, "SLICE_COST", 20)
+    search = fencing_passes.elections
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 20)
 
     def searched(*given):
         found = search(*given)
         looked.append((given[2], found[2], found[3]))
         return found
 
-    monkeypatch.setattr(fencing, "elections", searched)
+    monkeypatch.setattr(fencing_passes, "elections", searched)
     host.controller.lost()
     host.lead(epoch=2)
     while host.controller._pending():

@@ -1,8 +1,9 @@
 """Fencing, controlled shutdown and the return of brokers: changes all partitions that are concerned, in slices.
 
-This file alone decides the size of the slices, and when such work is done. Each operation here is one slice and is run
-again until it reports its end. What a slice looks at counts, not only what it writes. Every prefix of the slices is a valid
-state. A new leader begins anew with what the old one left (readings A20, A31, A32, A38, A50).
+This file alone decides the size of the slices, and when such work is done; which broker is to be fenced,
+`heartbeat_leases.py` decides, and which replica leads then, `partitions/leader_election.py`. Each operation here is one
+slice and is run again until it reports its end. What a slice looks at counts, not only what it writes. Every prefix of the
+slices is a valid state. A new leader begins anew with what the old one left (readings A20, A31, A32, A38, A50).
 
 - All brokers that are being fenced share one pass, which goes round: who comes later joins it where it is, and is done
   when it has come back there. A partition that several of them leave is written once.

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from actors.broker.replication import sessions
-from actors.broker.replication.sessions import EPOCH_MAX, IDLE_MS, Session, Sessions, Wanted
+from actors.broker.replication import fetch_sessions
+from actors.broker.replication.fetch_sessions import EPOCH_MAX, IDLE_MS, Session, Sessions, Wanted
 from actors.wire.errors import ErrorCode
 
 
@@ -30,7 +30,7 @@ def test_whoever_only_claims_to_be_a_replica_finds_no_more_room_than_clients() -
 
 
 def test_all_clients_together_have_so_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "ENTRIES_MAX", 10)
+    monkeypatch.setattr(fetch_sessions, "ENTRIES_MAX", 10)
     held = made()
     first, second, broker = (held.open(0, 0, -1, True, 0, registered=one == 2).session for one in range(3))
     assert first and second and broker
@@ -44,7 +44,7 @@ def test_all_clients_together_have_so_many_partitions(monkeypatch: pytest.Monkey
 
 
 def test_a_session_that_turns_out_to_be_a_brokers_gives_its_room_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "ENTRIES_MAX", 10)
+    monkeypatch.setattr(fetch_sessions, "ENTRIES_MAX", 10)
     held = made()
     early = held.open(0, 0, 2, True, 0).session
     assert early and held.grew(early, len(early.want(wanted(8))))
@@ -94,13 +94,13 @@ def test_the_epoch_of_a_session_behind_the_last_one_is_the_first() -> None:
     assert session.epoch == 3
 
 
-@pytest.mark.parametrize("epoch", [sessions.FINAL_EPOCH, sessions.INITIAL_EPOCH])
+@pytest.mark.parametrize("epoch", [fetch_sessions.FINAL_EPOCH, fetch_sessions.INITIAL_EPOCH])
 def test_a_session_that_is_named_ends(epoch: int) -> None:
     held = made()
     session = opened(held)
     found = held.open(session.id, epoch, -1, True, 0)
     assert found.ended == [session] and not found.incremental and found.session is not None
-    assert bool(found.session.id) == (epoch == sessions.INITIAL_EPOCH) and len(held) == bool(found.session.id)
+    assert bool(found.session.id) == (epoch == fetch_sessions.INITIAL_EPOCH) and len(held) == bool(found.session.id)
 
 
 def test_a_broker_has_one_session_and_a_new_one_ends_the_others() -> None:
@@ -133,4 +133,4 @@ def test_a_broker_that_names_a_partition_again_gets_a_complete_answer() -> None:
         entry.sent_high_watermark = entry.sent_log_start = 7
         entry.fresh = False
         session.want(wanted(1))
-        assert (entry.sent_high_watermark == entry.sent_log_start == sessions.UNSENT) is complete and entry.fresh
+        assert (entry.sent_high_watermark == entry.sent_log_start == fetch_sessions.UNSENT) is complete and entry.fresh

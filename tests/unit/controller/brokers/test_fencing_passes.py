@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.controller.brokers import fencing, heartbeat_leases
+from actors.controller.brokers import fencing_passes, heartbeat_leases
 from actors.controller.brokers.unregistration import turn_ended, unregister_broker
 from actors.controller.configs import unclean_allowed
 from actors.controller.partitions.alter_isr import alter_isr
@@ -43,8 +43,8 @@ def test_r500_16_a_new_active_controller_looks_for_partitions_without_a_leader_o
     for broker in (1, 2):
         gone(c, broker)
     searches = []
-    search = fencing.elections
-    monkeypatch.setattr(fencing, "elections", lambda *given: searches.append(given[2:4]) or search(*given))
+    search = fencing_passes.elections
+    monkeypatch.setattr(fencing_passes, "elections", lambda *given: searches.append(given[2:4]) or search(*given))
     c.join(2)
     searches.clear()
     c.soft.electing = dict.fromkeys((4, 3, 2))
@@ -134,7 +134,7 @@ def test_slices_are_resumed_and_add_up(monkeypatch):
         c.topic("t", num_partitions=50, replication_factor=3)
         c.topic("u", num_partitions=20, replication_factor=1)
     gone(whole, 2)
-    monkeypatch.setattr(fencing, "SLICE_COST", 7)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 7)
     gone(sliced, 2)
     assert len([op for op in sliced.ops if type(op) is PartitionsChanged]) > 7
     for name, count in (("t", 50), ("u", 20)):
@@ -161,15 +161,15 @@ def test_brokers_that_are_lost_together_leave_as_one_after_the_other_but_each_pa
 
 
 def test_who_is_lost_while_others_are_fenced_joins_their_pass_and_is_done_when_it_has_gone_round(monkeypatch):
-    monkeypatch.setattr(fencing, "SLICE_COST", 10)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 10)
     c = Cluster(brokers=3)
     c.topic("t", *[(1, 2, 3)] * 40)
     heartbeat_leases.revoke(c.soft, 1, "test")
-    c.apply(fencing.fence(c.state, None, c.now, c.random))
+    c.apply(fencing_passes.fence(c.state, None, c.now, c.random))
     heartbeat_leases.revoke(c.soft, 2, "test")
     slices = []
     while c.soft.leaving:
-        c.apply(fencing.fence(c.state, None, c.now, c.random))
+        c.apply(fencing_passes.fence(c.state, None, c.now, c.random))
         slices.append([one.number for op in c.ops if type(op) is PartitionsChanged for one in op.block])
     assert slices == [[*range(10, 20)], [*range(20, 30)], [*range(30, 40)], [*range(10)]]
     assert c.soft.leaving_row == 0 and not c.image.is_registered(1) and not c.image.is_registered(2)
@@ -177,11 +177,11 @@ def test_who_is_lost_while_others_are_fenced_joins_their_pass_and_is_done_when_i
 
 
 def test_who_is_given_up_while_it_is_fenced_leaves_partitions_that_were_passed(monkeypatch):
-    monkeypatch.setattr(fencing, "SLICE_COST", 60)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 60)
     c = Cluster(brokers=2)
     c.topic("t", *[(1,)] * 200)
     heartbeat_leases.revoke(c.soft, 1, "test")
-    c.apply(fencing.fence(c.state, None, c.now, c.random))
+    c.apply(fencing_passes.fence(c.state, None, c.now, c.random))
     assert c.partition("t", 0)[:2] == ((1,), -1) and c.soft.leaving_row > 0
     heartbeat_leases.revoke(c.soft, 1, "test", give_up=True)
     c.settle()
@@ -206,7 +206,7 @@ def test_who_is_given_up_leaves_before_brokers_that_may_come_back(first: str) ->
 def test_partitions_that_no_slice_changes_cost_what_it_takes_to_ask_their_topics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fencing, "SLICE_COST", 10)
+    monkeypatch.setattr(fencing_passes, "SLICE_COST", 10)
     c = Cluster(brokers=2)
     for number in range(40):
         c.topic(f"t{number}", (1,))
@@ -218,15 +218,15 @@ def test_partitions_that_no_slice_changes_cost_what_it_takes_to_ask_their_topics
         asked[-1] += 1
         return unclean_allowed(*given)
 
-    monkeypatch.setattr(fencing, "unclean_allowed", allowed)
+    monkeypatch.setattr(fencing_passes, "unclean_allowed", allowed)
     c.soft.electing = {2: None}
     while c.soft.electing or c.soft.search is not None:
-        c.apply(fencing.come_back(c.state, None, c.now, c.random))
+        c.apply(fencing_passes.come_back(c.state, None, c.now, c.random))
         asked.append(0)
     assert asked == [10, 10, 10, 10, 0, 0], "a search that finds nobody who could lead"
     heartbeat_leases.revoke(c.soft, 1, "again")
     while c.soft.leaving:
-        c.apply(fencing.fence(c.state, None, c.now, c.random))
+        c.apply(fencing_passes.fence(c.state, None, c.now, c.random))
         asked.append(0)
     assert asked[5:] == [10, 10, 10, 10, 0, 0], "a departure of one that was gone already"
 
@@ -308,7 +308,7 @@ def test_the_compiled_pass_equals_its_twin(data):
     found, row = {}, 0
     while row >= 0:
         usable = c.soft.usable(c.image).ids
-        aside = fencing._unreadable_rows(c.state, given_up)
+        aside = fencing_passes._unreadable_rows(c.state, given_up)
         judges = None if any(given_up.values()) else lambda topic: unclean_allowed(c.state, topic)
         block, judged, row, _ = departures(c.image, tuple(given_up), usable, row, step, family.one_epoch, aside, judges)
         found |= in_block(block)
@@ -331,16 +331,16 @@ def test_compiled_elections_equal_their_twin(data):
     step = data.draw(st.integers(1, 5))
     found, row = {}, 0
     while row >= 0:
-        aside = partial(fencing._is_unreadable, c.state)
+        aside = partial(fencing_passes._is_unreadable, c.state)
         block, judged, row, _ = clean_elections.elections(
             c.image, c.soft.usable(c.image).ids, row, c.image.row_end, step, lambda topic: unclean, aside
         )
         found |= in_block(block)
         for one in judged:
-            found |= written(c, family, fencing._found(c.state, one))
+            found |= written(c, family, fencing_passes._found(c.state, one))
     expected = {}
     for one in c.image.topic_partitions(c.image.topic("t")):
-        expected |= written(c, family, fencing._found(c.state, one))
+        expected |= written(c, family, fencing_passes._found(c.state, one))
     assert found == expected
 
 
