@@ -54,7 +54,8 @@ def written(parts: Sequence[Sample | Columns], kind: str, names: Collection[str]
 
 def _head(family: Family, kind: str) -> Iterator[str]:
     name = family.name.removesuffix(TOTAL) if kind == OPEN and family.kind == COUNTER else family.name
-    help = f"{family.help} {family.source}".strip().replace("\\", "\\\\").replace("\n", "\\n")
+    told = f"{family.help} ({family.source})" if family.source else family.help
+    help = told.replace("\\", "\\\\").replace("\n", "\\n")
     if kind == OPEN:
         help = help.replace('"', '\\"')
     yield f"# HELP {name} {help}"

@@ -3,13 +3,22 @@
 A test is left out if it needs something that rayft does not have yet and documents. docs/clients.md gives each of these
 tests and its reason, and a test checks that. A suite is a tag of a public repository, fetched into .tools/ once.
 RAYFT_SUITES names a folder of clones for machines without the network.
+
+Suites of clients run on a cluster that is there. Suites of applications start their Kafka themselves, by Docker: there
+`rayft.KafkaContainer` stands in its place (`foreign/in_place_of_docker.py`), in an environment with what that project
+needs.
 """
 
 import os
+import shutil
 import subprocess
+import sys
+import venv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".tools"
@@ -46,6 +55,16 @@ class Suite(NamedTuple):
     a cluster that does not."""
     part: str = ""
     """What the rest of the project's tests is called that has a row of its own."""
+
+    packages: tuple[str, ...] = ()
+    """What is installed into an environment of its own; empty: it runs in the one of these tests."""
+    kept: tuple[str, ...] = ()
+    """What of the tag is taken, so that its tests meet the installed package; empty: all."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the suite starts its Kafka itself."""
+        return "in_place_of_docker" in self.arguments
 
     @property
     def title(self) -> str:
@@ -99,7 +118,67 @@ CONFLUENT_LOGINS = CONFLUENT._replace(
     users={"sasl_user": "sasl_user"},
 )
 
-SUITES = (KAFKA_PYTHON, KAFKA_PYTHON_LOGINS, CONFLUENT, CONFLUENT_LOGINS)
+IN_PLACE = ("-p", "in_place_of_docker", "-p", "pytest_timeout")
+AIOKAFKA = Suite(
+    name="aiokafka",
+    repository="https://github.com/aio-libs/aiokafka.git",
+    tag="v0.14.0",
+    paths=("tests",),
+    environment={"SUITE": "aiokafka", "BROKERS": "{first}"},
+    arguments=(
+        *IN_PLACE, "-p", "pytest_asyncio.plugin", "-p", "pytest_mock", "--no-pull",
+        "--docker-image", "aiolibs/kafka:2.13_2.8.1",
+    ),
+    config={"num.partitions": "2", "group.initial.rebalance.delay.ms": "0"},
+    brokers=1,
+    excluded={},
+    packages=(
+        "aiokafka==0.14.0", "cramjam", "pytest<10", "pytest-asyncio", "pytest-mock", "pytest-timeout", "async-timeout",
+    ),
+    kept=("tests",),
+)  # fmt: skip
+
+FASTSTREAM = Suite(
+    name="faststream",
+    repository="https://github.com/ag2ai/faststream.git",
+    tag="0.7.4",
+    paths=("tests",),
+    environment={"SUITE": "faststream", "BROKERS": "{first}"},
+    arguments=(
+        *IN_PLACE, "-p", "pytest_asyncio.plugin", "-p", "pytest_rerunfailures", "-p", "pytest_cov.plugin", "-p", "xdist",
+        "-m", "connected and (kafka or confluent)",
+    ),
+    config={"group.initial.rebalance.delay.ms": "0"},
+    brokers=1,
+    excluded={},
+    packages=(
+        "faststream[kafka,confluent,cli,prometheus,otel,nats,rabbit,redis,mqtt]==0.7.4", "dirty-equals==0.11",
+        "httpx==0.28.1", "pytest==9.0.3", "pytest-asyncio==1.3.0", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist",
+        "pytest-cov", "covdefaults", "freezegun", "fastapi==0.140.0", "pydantic-settings", "PyYAML", "email-validator",
+        "msgspec", "uvicorn", "psutil", "opentelemetry-sdk",
+    ),
+)  # fmt: skip
+
+QUIX_STREAMS = Suite(
+    name="quix-streams",
+    repository="https://github.com/quixio/quix-streams.git",
+    tag="v3.25.0",
+    paths=("tests",),
+    environment={"SUITE": "quixstreams", "BROKERS": "{first}"},
+    arguments=(
+        *IN_PLACE,
+        *(f"--ignore=tests/test_quixstreams/{path}" for path in (
+            "test_sinks/test_community", "test_sinks/test_core/test_influxdb_v3.py",
+            "test_dataframe/test_joins/test_lookup_postgres.py",
+        )),
+    ),
+    config={"group.initial.rebalance.delay.ms": "10", "log.retention.ms": "-1"},
+    brokers=1,
+    excluded={},
+    packages=("quixstreams==3.25.0", "pytest<10", "pytest-timeout", "fastavro<2", "protobuf<7", "pandas<3"),
+)  # fmt: skip
+
+SUITES = (KAFKA_PYTHON, KAFKA_PYTHON_LOGINS, CONFLUENT, CONFLUENT_LOGINS, AIOKAFKA, FASTSTREAM, QUIX_STREAMS)
 
 
 class NotFetched(Exception):
@@ -128,3 +207,25 @@ def checkout(suite: Suite) -> Path:
     for name in suite.directories:
         (folder / name).mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def python(suite: Suite) -> Path:
+    """The Python with which the suite is run: one with its packages, made when it is not there yet. rayft is not among
+    them: it, and what it needs, are found behind them. Raises NotFetched."""
+    if not suite.packages:
+        return Path(sys.executable)
+    home = TOOLS / f"{suite.name}-{suite.tag}-packages"
+    found = home / "bin" / "python"
+    if not (home / "complete").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        venv.create(home, with_pip=True)
+        done = subprocess.run(
+            [str(found), "-m", "pip", "install", "-q", "--disable-pip-version-check", *suite.packages],
+            capture_output=True, text=True, timeout=2 * FETCH_SECONDS_MAX,
+        )  # fmt: skip
+        if done.returncode:
+            raise NotFetched(f"what {suite.name} needs cannot be installed: {done.stderr.strip()[-300:]}")
+        (packages,) = (home / "lib").glob("python3*/site-packages")
+        (packages / "of_rayft.pth").write_text(f"{Path(numpy.__file__).resolve().parents[1]}\n")
+        (home / "complete").touch()
+    return found

@@ -6,8 +6,9 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
-import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import rayft
 from bench import apache
 from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, PLAIN, SecureCluster
-from tests.integration.suites.catalogue import ROOT, SUITES, TOOLS, NotFetched, Suite, checkout
+from tests.integration.suites.catalogue import ROOT, SUITES, TOOLS, NotFetched, Suite, checkout, python
 
 SUITE_SECONDS_MAX = 1500
 TEST_SECONDS_MAX = 150
@@ -31,10 +32,16 @@ def run(suite: Suite, folder: Path, bootstrap_servers: str, report: Path, skippe
     """Outcome of every test by its name: passed, failure, error or skipped."""
     values = {"first": bootstrap_servers.split(",")[0], "all": bootstrap_servers}
     environment = {name: value.format(**values) for name, value in suite.environment.items()}
-    path = os.pathsep.join((str(folder), str(FOREIGN)))
+    if suite.kept:
+        whole, folder = folder, report.with_suffix("")
+        for name in suite.kept:
+            shutil.copytree(whole / name, folder / name)
+    if suite.packages:
+        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    path = os.pathsep.join((str(folder), str(FOREIGN), *([str(ROOT)] if suite.in_place else [])))
     done = subprocess.run(
         [
-            sys.executable, "-m", "pytest", "-q", f"--rootdir={folder}", "-p", "no:cacheprovider",
+            str(python(suite)), "-m", "pytest", "-q", f"--rootdir={folder}", "-p", "no:cacheprovider",
             "-o", f"timeout={TEST_SECONDS_MAX}", f"--junitxml={report}", *suite.arguments, *suite.paths,
             *(f"--deselect={node(test)}" for test in sorted(skipped)),
         ],
@@ -95,7 +102,10 @@ def _add_scram_users(bootstrap_servers: str, users: Mapping[str, str], home: Pat
 
 @contextlib.contextmanager
 def ours(suite: Suite, home: Path) -> Iterator[str]:
-    """A rayft cluster as the suite wants it; where it is reached."""
+    """A rayft cluster as the suite wants it; where it is reached. Empty: the suite starts it."""
+    if suite.in_place:
+        yield ""
+        return
     if not suite.users:
         with rayft.Cluster(controllers=1, brokers=suite.brokers, config=suite.config) as cluster:
             give(cluster.bootstrap_servers, suite.dynamic)
@@ -143,19 +153,28 @@ def test_what_passes_with_apache_kafka_passes_with_rayft(suite: Suite, tmp_path:
         pytest.skip("no Apache Kafka to compare with: `make kafka` fetches it where it can")
     try:
         folder = checkout(suite)
+        python(suite)
     except NotFetched as why:
         pytest.skip(str(why))
+    begun = time.monotonic()
     with ours(suite, tmp_path) as servers:
         here = run(suite, folder, servers, tmp_path / "rayft.xml", set(suite.excluded))
+    between = time.monotonic()
     with theirs(suite, tmp_path) as servers:
         there = run(suite, folder, servers, tmp_path / "apache.xml", set())
+    ended = time.monotonic()
     unknown = set(suite.excluded) - set(there)
     missing = passed(there) - passed(here) - set(suite.excluded)
     figures: dict[str, Any] = {
         "suite": suite.title,
         "tag": suite.tag,
-        "rayft": {"passed": len(passed(here)), "of": len(here)},
-        "apache": {"passed": len(passed(there)), "of": len(there), "version": apache.version()},
+        "rayft": {"passed": len(passed(here)), "of": len(here), "s": round(between - begun)},
+        "apache": {
+            "passed": len(passed(there)),
+            "of": len(there),
+            "s": round(ended - between),
+            "version": apache.version(),
+        },
         "excluded": dict(suite.excluded),
         "only_apache": sorted(missing),
         "only_rayft": sorted(passed(here) - passed(there)),

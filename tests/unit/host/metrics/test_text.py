@@ -85,6 +85,15 @@ def test_columns_of_partitions(kind: str) -> None:
     assert one.count("# TYPE") == 1 and "consumerlag" not in one
 
 
+def test_where_a_name_comes_from_stands_behind_its_help_in_brackets() -> None:
+    lines = written([*SAMPLES, Sample(Family("kafka_brokers", GAUGE, "Brokers.", (), "kafka_exporter"), (), 1)], PLAIN)
+    heads = [line for line in lines.decode().splitlines() if line.startswith("# HELP")]
+    assert heads[0] == '# HELP kafka_times How "long",\\nand \\\\why. (kafka:type=X)'
+    assert (
+        heads[1] == "# HELP kafka_bytes_total Bytes." and heads[-1] == "# HELP kafka_brokers Brokers. (kafka_exporter)"
+    )
+
+
 def test_nothing_is_an_empty_page() -> None:
     assert written([], PLAIN) == b"" and written([], OPEN) == b"# EOF\n"
 
