@@ -76,6 +76,7 @@ _started: list[Any] = []
 
 
 def _faststream() -> None:
+    from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from faststream import confluent, kafka  # type: ignore[import-not-found, unused-ignore]
     from faststream.confluent import fastapi as confluent_routes
     from faststream.kafka import fastapi as kafka_routes
@@ -85,7 +86,8 @@ def _faststream() -> None:
     broker = container().start()
     _started.append(broker)
     servers = broker.get_bootstrap_server()
-    for kind in (confluent.KafkaBroker, kafka.KafkaBroker, confluent_routes.KafkaRouter, kafka_routes.KafkaRouter):
+    kinds = (confluent.KafkaBroker, kafka.KafkaBroker, confluent_routes.KafkaRouter, kafka_routes.KafkaRouter)
+    for kind in (*kinds, AIOKafkaAdminClient):
         kind.__init__ = _elsewhere(kind.__init__, servers)
     for settings in (OfConfluent, OfKafka):
         settings.__init__.__defaults__ = (servers,)
@@ -95,9 +97,11 @@ def _elsewhere(begin: Callable[..., None], servers: str) -> Callable[..., None]:
     """The same constructor, for which what is at localhost:9092 is at `servers`."""
 
     @functools.wraps(begin)
-    def wrapped(self: Any, bootstrap_servers: Any = "localhost", *given: Any, **named: Any) -> None:
-        at_home = bootstrap_servers in ("localhost", "localhost:9092", ["localhost:9092"])
-        begin(self, servers if at_home else bootstrap_servers, *given, **named)
+    def wrapped(self: Any, *given: Any, **named: Any) -> None:
+        asked = given[0] if given else named.get("bootstrap_servers", "localhost")
+        if asked in ("localhost", "localhost:9092", ["localhost:9092"]):
+            given, named = given[1:], named | {"bootstrap_servers": servers}
+        begin(self, *given, **named)
 
     return wrapped
 
