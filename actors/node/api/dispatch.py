@@ -162,6 +162,9 @@ class Dispatch:
         try:
             if counted:
                 is_longer = partial(framing.is_longer, api.name, version, frame, position)
+                if api.carries_longer is not None:
+                    is_longer = partial(_carries_longer, api, version, frame, position)
+                    call = call._replace(read=partial(requests.connections.long_requests.read, slot))
                 if not self._follows(call) and not requests.may_read(slot, frame, is_longer):
                     return
                 request, entries = framing.decode_counted_request(api.name, version, frame, position)
@@ -433,6 +436,15 @@ class _ChargedRun(RequestRun):
         throttle_ms, data = charge_forwarded(self._quotas, self._api, self._call, data)
         mute(self._dispatch.requests, self._slot.connection, throttle_ms)
         return data
+
+
+def _carries_longer(api: Api, version: int, frame: memoryview, position: int, entries: int) -> bool:
+    """Whether the request that one carries has more than so many entries; one that cannot be read carries none."""
+    assert api.carries_longer is not None, "asked of an API whose requests carry others"
+    try:
+        return api.carries_longer(framing.decode_request(api.name, version, frame, position), entries)
+    except WireError:
+        return False
 
 
 def _span(versions: range) -> str:

@@ -51,11 +51,12 @@ def rpc(
     enveloped: bool = False,
     pushed: bool = False,
     broken: Callable[[], Any] | None = None,
+    carries_longer: Callable[[Any, int], bool] | None = None,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
     `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that brokers pass on, and that
     clients of brokers in ZooKeeper mode send to the controller itself. `pushed`: it is served only where controllers push
-    metadata. `broken`: see `Api`. Registering a place twice is a mistake in the source: ValueError."""
+    metadata. `broken`, `carries_longer`: see `Api`. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
         on_controllers = enveloped or set(listeners) <= ON_A_CONTROLLER
@@ -64,7 +65,18 @@ def rpc(
         right = TO_CLIENTS[name] if to_clients and name in TO_CLIENTS else rights[name]
         subjects = reads | Subject.LOGIN
         row = Api(
-            key, name, versions, advertised or versions, lane, handler, subjects, writes, pipelined, right, broken
+            key,
+            name,
+            versions,
+            advertised or versions,
+            lane,
+            handler,
+            subjects,
+            writes,
+            pipelined,
+            right,
+            broken,
+            carries_longer,
         )
         if pushed:
             for listener in listeners:

@@ -6,6 +6,7 @@ alone decides which of them are read. Rules:
 
 1. A request whose entries fit in one slice is done before another is read, and is not counted. Others count for
    `ENTRY_BYTES` an entry from when they are read until they are answered, wait, are passed on, or their connection is gone.
+   The entries of an Envelope are those of the request in it.
 2. Those of up to `LONG_ENTRIES` and those of more have a bound each, so that the longest, which take seconds, do not keep
    the others waiting. While a bound is reached, such a request waits in its frame, and what is behind it on its connection
    with it. The last one that is read may go above the bound, whatever its size: so each is read in the end.

@@ -79,6 +79,9 @@ class Call(NamedTuple):
     """Whether the principal has logged in with a delegation token (KIP-48)."""
     refusals: Refusals | None = None
     """The denials of the request, and of what is in it if it is an Envelope. None: each is told at once."""
+    read: Callable[[int], None] | None = None
+    """Notes how many entries a request has that was read out of this one. None: this one carries none, or is too small to
+    be counted."""
 
 
 Handler = Callable[[Any, Any, Call], Answer]
@@ -111,6 +114,8 @@ class Api(NamedTuple):
     """Makes the reply if the handler fails, or would close the connection. None: the connection is closed. A row has
     one if requests of many clients come on one connection: it would be closed for all of them, and again when the
     request is repeated."""
+    carries_longer: Callable[[Any, int], bool] | None = None
+    """Whether the request that one of these carries has more than so many entries. None: they carry none."""
 
 
 Served = Mapping[Listener, Mapping[int, Api]]

@@ -7,8 +7,12 @@ import pytest
 
 from actors.node.net import long_requests
 from actors.node.net.long_requests import ENTRY_BYTES, LONG_ENTRIES, LongRequests
+from actors.node.runtime.calls import Listener
+from actors.wire import framing
 from actors.wire.messages import message
 from tests.heaviest import heavy
+from tests.simulator.test_random_bodies import LISTENERS
+from tests.unit.node.api.handlers.test_longest_slice import Nodes
 from tests.unit.node.net.test_request_channel import PLAIN, Lab
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -206,3 +210,72 @@ def test_the_first_fetch_of_a_broker_does_not_wait_where_rights_tell_who_is_one(
         node.lab.turn(0)
     assert first and rest > 0
     assert (node.held.long_requests.bytes > rest) is is_broker
+
+
+class Enveloped:
+    """A controller whose memory is full with one of the longest requests, and brokers that pass clients' on to it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(long_requests, "BYTES_MAX", LONGEST * ENTRY_BYTES)
+        self.nodes = Nodes(False)
+        self.process: Any = self.nodes.controller
+        self.held: Any = self.process.node.requests.connections
+        self.sent: list[int] = []
+
+    def ask(self, names: int) -> int:
+        """A broker passes on a DeleteTopics of so many names that are not there."""
+        conn = 20_000 + len(self.sent)
+        self.sent.append(conn)
+        listener, host = LISTENERS[Listener.CONTROLLER][0], f"10.9.9.{len(self.sent)}"
+        self.process.node.connected(conn, listener, host, 0, None)
+        body = heavy("DeleteTopics", 5, ("topic_names",), names)
+        inner = b"".join(framing.encode_request("DeleteTopics", 5, 7, "c", body))[4:]
+        outer = envelope(inner)
+        frame = b"".join(framing.encode_request("Envelope", 0, 1, "c", outer))[4:]
+        self.process.node.received(conn, memoryview(bytearray(frame)))
+        return conn
+
+    def until(self, *wanted: int) -> list[int]:
+        """The connections that are answered, in order, until all that are wanted have been."""
+        answered: list[int] = []
+        for _ in range(3_000):
+            answered += [conn for conn, _ in self.process.node.turn(self.process.now(), 0).send if conn in self.sent]
+            assert self.held.long_requests.bytes <= LONGEST * ENTRY_BYTES
+            if set(wanted) <= set(answered):
+                return answered
+        raise AssertionError(f"{wanted} are not all answered, but {answered}")
+
+
+def envelope(inner: bytes) -> Any:
+    return message("EnvelopeRequest")(request_data=inner, client_host_address=bytes(4), request_principal=None)
+
+
+def test_a_request_in_an_envelope_counts_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of each of six brokers, which took 75 MB."""
+    node = Enveloped(monkeypatch)
+    asked = [node.ask(LONGEST) for _ in range(6)]
+    short = node.ask(SHORT)
+    node.process.node.turn(node.process.now(), 0)
+    assert node.held.long_requests.bytes == LONGEST * ENTRY_BYTES, "one is read"
+    answered = node.until(*asked, short)
+    assert answered.index(short) < answered.index(asked[1])
+    assert [one for one in answered if one in asked] == asked, "first come, first served"
+    assert node.held.long_requests.bytes == 0
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0" * 2000, b"\0\x14\0\x05\0\0\0\7\xff\xff" + b"\xff" * 2000])
+def test_an_envelope_around_something_else_is_answered_also_when_others_wait(
+    damaged: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Enveloped(monkeypatch)
+    first, waits = node.ask(LONGEST), node.ask(LONGEST)
+    node.process.node.turn(node.process.now(), 0)
+    conn = 30_000
+    node.sent.append(conn)
+    node.process.node.connected(conn, LISTENERS[Listener.CONTROLLER][0], "10.9.8.1", 0, None)
+    filled = envelope(damaged)
+    filled.request_principal = bytes(long_requests.COUNTED_FROM)
+    frame = b"".join(framing.encode_request("Envelope", 0, 1, "c", filled))[4:]
+    node.process.node.received(conn, memoryview(bytearray(frame)))
+    answered = node.until(first, waits, conn)
+    assert conn in answered
