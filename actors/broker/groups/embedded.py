@@ -6,13 +6,16 @@ those of KIP-848 are in one group. This file alone decides what of them counts. 
 1. The first two bytes are a version. Later versions add to the end, so one that is not known is read as the newest that is.
 2. An assignment is written in the version of the member's own metadata.
 3. An assignment with bytes of the assignor's own cannot be kept: the coordinator would lose them.
+4. What is read at once, of one member or of all members of a group, has a limited number of entries, as a request has
+   (`wire/limits.py`): it came as bytes, which nobody has counted.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from actors.wire.errors import WireError
-from actors.wire.messages import decode, encode, message
+from actors.wire.limits import PARTITIONS_MAX
+from actors.wire.messages import decode_counted, encode, message
 
 CONSUMER = "consumer"
 """The protocol type of the groups whose bytes are read here."""
@@ -34,22 +37,32 @@ class Subscribed(NamedTuple):
     rack_id: str | None
 
 
-def subscription(metadata: bytes) -> Subscribed:
-    """Read the metadata of a member. Raises WireError."""
-    version = _version(metadata)
-    data, _ = decode(_SUBSCRIPTION, version, memoryview(metadata), 2)
-    owned = _partitions(data.owned_partitions) if version >= 1 else {}
-    return Subscribed(tuple(sorted(set(data.topics))), owned, (data.rack_id or None) if version >= NEWEST else None)
+class Embedded:
+    """Reads what one member says, or all members of one group. All of it has `entries_max` entries at most."""
 
+    def __init__(self, entries_max: int = PARTITIONS_MAX) -> None:
+        self._left = entries_max
 
-def assignment(data: bytes) -> Partitions:
-    """Read an assignment; one without a byte is empty. Raises WireError, CustomAssignor."""
-    if not data:
-        return {}
-    read, _ = decode(_ASSIGNMENT, _version(data), memoryview(data), 2)
-    if read.user_data:
-        raise CustomAssignor
-    return _partitions(read.assigned_partitions)
+    def subscription(self, metadata: bytes) -> Subscribed:
+        """Read the metadata of a member. Raises WireError, also for too many entries."""
+        version = _version(metadata)
+        data = self._read(_SUBSCRIPTION, version, metadata)
+        owned = _partitions(data.owned_partitions) if version >= 1 else {}
+        return Subscribed(tuple(sorted(set(data.topics))), owned, (data.rack_id or None) if version >= NEWEST else None)
+
+    def assignment(self, data: bytes) -> Partitions:
+        """Read an assignment; one without a byte is empty. Raises WireError, CustomAssignor."""
+        if not data:
+            return {}
+        read = self._read(_ASSIGNMENT, _version(data), data)
+        if read.user_data:
+            raise CustomAssignor
+        return _partitions(read.assigned_partitions)
+
+    def _read(self, name: str, version: int, data: bytes) -> Any:
+        read, entries = decode_counted(message(name), version, memoryview(data), 2, self._left, False)
+        self._left -= entries
+        return read
 
 
 def assignment_bytes(metadata: bytes, partitions: Mapping[str, frozenset[int]]) -> bytes:
@@ -72,7 +85,7 @@ def _version(data: bytes) -> int:
 
 
 def _partitions(topics: list[object]) -> dict[str, frozenset[int]]:
-    found: dict[str, frozenset[int]] = {}
+    found: dict[str, set[int]] = {}
     for one in topics:
-        found[one.topic] = found.get(one.topic, frozenset()) | frozenset(one.partitions)  # type: ignore[attr-defined]
-    return found
+        found.setdefault(one.topic, set()).update(one.partitions)  # type: ignore[attr-defined]
+    return {topic: frozenset(numbers) for topic, numbers in found.items()}

@@ -37,7 +37,7 @@ def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, 
     if not join.member_id and join.instance_id is None and join.version >= REQUIRED_ID_VERSION:
         raise RequestRefused(ErrorCode.MEMBER_ID_REQUIRED)
     try:
-        told = embedded.subscription(join.protocols[0][1])
+        told = embedded.Embedded().subscription(join.protocols[0][1])
     except WireError:
         raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
     if any(len(text or "") > TEXT_CHARACTERS_MAX for text in (join.member_id, join.instance_id, told.rack_id)):

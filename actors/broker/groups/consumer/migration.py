@@ -32,7 +32,8 @@ from actors.broker.groups.consumer.state import (
 )
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.topics import Topics
-from actors.wire.errors import ErrorCode, WireError
+from actors.wire.errors import ErrorCode, TooManyEntries, WireError
+from actors.wire.limits import PARTITIONS_MAX
 
 CUSTOM_ASSIGNOR = (
     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before "
@@ -85,6 +86,8 @@ def from_classic(group: ClassicGroup, migration: Migration, size_max: int, topic
     if why is None:
         try:
             return _from_classic(group, topics)
+        except TooManyEntries:
+            why = f"its members subscribe to, and have, more than {PARTITIONS_MAX} topics and partitions together"
         except WireError as error:
             why = f"the embedded consumer protocol is malformed: {error}"
         except embedded.CustomAssignor:
@@ -97,10 +100,11 @@ def _from_classic(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     epoch = max(FIRST_EPOCH, group.generation)
     found = ConsumerGroup(group.id)
     found.epoch = found.target_epoch = epoch
+    said = embedded.Embedded()
     for member in group.members.values():
         protocol = group.protocol if group.protocol is not None else member.protocols[0][0]
-        told = embedded.subscription(member.metadata(protocol))
-        target = _by_id(embedded.assignment(member.assignment), topics)
+        told = said.subscription(member.metadata(protocol))
+        target = _by_id(said.assignment(member.assignment), topics)
         held = {topic_id: dict.fromkeys(sorted(numbers), epoch) for topic_id, numbers in target.items()}
         subscription = Subscription(
             member.instance_id,

@@ -1,6 +1,7 @@
 """Groups that change their protocol while they have members: what is refused, what survives, and who owns what meanwhile."""
 
 import random
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,8 @@ from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic_requests import Joined, Synced
 from actors.broker.groups.consumer.requests import ConsumerBeat
 from actors.wire.errors import ErrorCode
+from actors.wire.limits import PARTITIONS_MAX
+from actors.wire.messages import encode, message
 from tests.unit.broker.groups.consumer.world import World, assignment_bytes, subscription_bytes
 
 CLASSIC = 2
@@ -253,7 +256,9 @@ def test_what_a_classic_member_still_uses_goes_to_nobody_when_its_group_changes_
     world.beat("n", -1)
     heir = world.heir()
     group = heir.machine.group("g")
-    assert isinstance(group, ClassicGroup) and embedded.assignment(group.members["a"].assignment) == {"t": {0, 1}}
+    assert isinstance(group, ClassicGroup) and embedded.Embedded().assignment(group.members["a"].assignment) == {
+        "t": {0, 1}
+    }
     again = heir.join("n", "t")
     assert again.error is ErrorCode.NONE and not heir.assigned(again)
     assert {member.id: member.current.held for member in heir.group().members.values()}["a"] == {
@@ -349,7 +354,7 @@ class Client:
             given = {id: {"t": tuple(range(place, 6, len(ids)))} for place, id in enumerate(ids)}
             self.ticket = self.world.classic_sync(self.name, self.epoch, given)
         elif isinstance(found, Synced):
-            self.owned = set(embedded.assignment(found.assignment).get("t", ()))
+            self.owned = set(embedded.Embedded().assignment(found.assignment).get("t", ()))
 
     def leave(self) -> None:
         if self.ticket:
@@ -401,10 +406,54 @@ def test_a_partition_has_one_owner_while_a_group_changes_its_protocol(seed: int)
 
 
 def test_metadata_of_any_version_is_read() -> None:
-    told = embedded.subscription(subscription_bytes(("u", "t", "t"), {"t": (1, 2)}))
+    told = embedded.Embedded().subscription(subscription_bytes(("u", "t", "t"), {"t": (1, 2)}))
     assert told == embedded.Subscribed(("t", "u"), {"t": frozenset((1, 2))}, None)
     newest = b"\0\7" + subscription_bytes(("t",), {})[2:] + b"\0\0\0\5" + b"\0\1r" + b"what comes later"
-    assert embedded.subscription(newest) == embedded.Subscribed(("t",), {}, "r")
+    assert embedded.Embedded().subscription(newest) == embedded.Subscribed(("t",), {}, "r")
     oldest = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
-    assert embedded.subscription(oldest) == embedded.Subscribed(("t",), {}, None)
-    assert embedded.assignment(embedded.assignment_bytes(oldest, {"t": frozenset((2, 1))})) == {"t": frozenset((1, 2))}
+    assert embedded.Embedded().subscription(oldest) == embedded.Subscribed(("t",), {}, None)
+    assert embedded.Embedded().assignment(embedded.assignment_bytes(oldest, {"t": frozenset((2, 1))})) == {
+        "t": frozenset((1, 2))
+    }
+
+
+def test_a_member_that_says_more_than_a_request_may_is_refused() -> None:
+    """Eight megabytes of metadata name a million partitions, which nobody has counted: they came as bytes."""
+    world = World(t=2)
+    assert world.join("b", "t").error is ErrorCode.NONE
+    for entries, error in (
+        (PARTITIONS_MAX - 2, ErrorCode.NONE),
+        (PARTITIONS_MAX, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ):
+        metadata = subscription_bytes(("t",), {"t": (0,) * entries})
+        assert joined(world, world.classic_join("a", "t", metadata=metadata)).error is error
+
+
+def test_a_group_whose_members_say_too_much_together_stays_classic() -> None:
+    world = World(t=2)
+    many = PARTITIONS_MAX // 2
+    for name in ("a", "b"):
+        world.classic_join(name, "t", metadata=subscription_bytes(("t",), {"t": (0,) * many}))
+    world.classic_join("a", "t", known=True, metadata=subscription_bytes(("t",), {"t": (0,) * many}))
+    group = world.machine.group("g")
+    assert isinstance(group, ClassicGroup)
+    for name in ("a", "b"):
+        world.classic_sync(name, group.generation, {"a": {"t": (0,)}, "b": {"t": (1,)}})
+    beat = world.join("c", "t")
+    assert beat.error is ErrorCode.GROUP_ID_NOT_FOUND and f"more than {PARTITIONS_MAX} topics" in str(beat.message)
+    assert isinstance(world.machine.group("g"), ClassicGroup)
+    world.classic_join("b", "t", known=True)
+    world.classic_join("a", "t", known=True)
+    for name in ("a", "b"):
+        world.classic_sync(name, group.generation, {"a": {"t": (0,)}, "b": {"t": (1,)}})
+    assert world.join("c", "t").error is ErrorCode.NONE
+
+
+def test_the_same_topic_again_and_again_is_not_gone_through_each_time() -> None:
+    kind = message("ConsumerProtocolSubscription")
+    again = [kind.TopicPartition(topic="t", partitions=[number]) for number in range(PARTITIONS_MAX // 2 - 1)]
+    metadata = b"\0\1" + encode(kind(topics=[], user_data=None, owned_partitions=again), 1)
+    began = time.process_time()
+    told = embedded.Embedded().subscription(metadata)
+    assert len(told.owned["t"]) == len(again)
+    assert time.process_time() - began < 10, "a minute, if all that came before are copied for each"
