@@ -35,14 +35,12 @@ from rich.table import Table
 import rayft
 from actors.node.api import handlers, table
 from actors.node.runtime.calls import Listener
-from actors.wire import limits
 from actors.wire.messages import message
-from actors.wire.schema import Struct
 from bench import apache, frames
 from bench.end_to_end import Side
 from fastpath.records import batch
 from tests.heaviest import Path as ListPath
-from tests.heaviest import heavy, lists
+from tests.heaviest import elements, heavy, lists
 
 EVERY_SECONDS = 0.02
 ANSWER_SECONDS_MAX = 60.0
@@ -71,8 +69,7 @@ class Shape(NamedTuple):
 
     def elements(self) -> int:
         """How many elements of the list are let in."""
-        struct = message(f"{self.name}Request").__struct__
-        return max(1, (limits.entries_max(self.name) - _entries(struct, self.version)) // _of_element(self, struct))
+        return elements(self.name, self.version, self.path)
 
     def frame(self) -> bytes:
         """The whole frame. Raises WireError where the version cannot say it."""
@@ -408,27 +405,6 @@ def _read(sock: socket.socket) -> None:
         if not part:
             return
         left -= len(part)
-
-
-def _entries(struct: Struct, version: int) -> int:
-    """How many entries a request has whose lists have one element each."""
-    count = 0
-    for one in struct.fields:
-        if version not in one.versions or one.tag >= 0:
-            continue
-        count += one.array
-        if one.struct is not None:
-            count += _entries(one.struct, version)
-    return count
-
-
-def _of_element(shape: Shape, struct: Struct) -> int:
-    """How many entries one more element of the list is."""
-    inner: Struct | None = struct
-    for name in shape.path:
-        assert inner is not None
-        inner = next(one for one in inner.fields if one.attribute == name).struct
-    return 1 + (_entries(inner, shape.version) if inner is not None else 0)
 
 
 def _has_schema(name: str) -> bool:

@@ -25,3 +25,6 @@ class Refuses:
 
     def operations(self, call: Call, *what: Any) -> int:
         return 0
+
+    def looked(self, *what: Any) -> int:
+        return 0

@@ -8,6 +8,7 @@ in an old one, is among them without a line written.
 from collections.abc import Iterator
 from typing import Any
 
+from actors.wire import limits
 from actors.wire.messages import message
 from actors.wire.schema import Struct
 
@@ -44,6 +45,29 @@ def heavy(name: str, version: int, path: Path, count: int) -> Any:
     """A request whose list at `path` has `count` elements."""
     cls = message(f"{name}Request")
     return _made(cls, version, path, count, 0, True)
+
+
+def elements(name: str, version: int, path: Path, part: int = 1) -> int:
+    """How many elements of the list at `path` are let in, or a `part`th of them: an element counts with what is in it."""
+    struct = message(f"{name}Request").__struct__
+    inner: Struct | None = struct
+    for attribute in path:
+        assert inner is not None
+        inner = next(one for one in inner.fields if one.attribute == attribute).struct
+    each = 1 + (_entries(inner, version) if inner is not None else 0)
+    return max(1, (limits.entries_max(name) // part - _entries(struct, version)) // each)
+
+
+def _entries(struct: Struct, version: int) -> int:
+    """How many entries a request has whose lists have one element each."""
+    count = 0
+    for one in struct.fields:
+        if version not in one.versions or one.tag >= 0:
+            continue
+        count += one.array
+        if one.struct is not None:
+            count += _entries(one.struct, version)
+    return count
 
 
 def _lists(struct: Struct, version: int, above: Path) -> Iterator[Path]:
@@ -83,7 +107,7 @@ def _value(field: Any, child: Any, version: int, path: Path, count: int, place: 
         case "struct":
             return _made(child.cls, version, path, count, place, False)
         case "string":
-            return f"name-{place}"
+            return f"name-{place % 2}-{place}"
         case "bool":
             return True
         case "bytes":

@@ -15,8 +15,9 @@ from actors.node.api import handlers
 from actors.node.runtime.calls import Listener
 from actors.wire.messages import message, plan
 from tests.heaviest import heavy, lists
+from tests.heavy_nodes import ON_BROKERS, Nodes
 from tests.simulator.strangers import Connection
-from tests.unit.node.api.handlers.test_longest_slice import LISTENERS, ON_BROKERS, Nodes
+from tests.simulator.test_random_bodies import LISTENERS
 
 handlers.load()
 COUNT = 200

@@ -24,6 +24,7 @@ cdef extern from "Python.h":
 cdef enum:
     CACHED_MAX = 64          # longest string, in bytes, that may be shared
     CACHE_SIZE = 2048
+    SHARED_MAX = 128         # texts of one message that may take a place among those that are shared
     ENTRIES_UNLIMITED = -1
 
 cdef const char* TOO_MANY = "too many entries"
@@ -38,6 +39,7 @@ cdef struct Reader:
     PyObject* source         # the buffer given by the caller
     PyObject* view           # a memoryview of it, made at the first field of type records
     Py_ssize_t entries_left  # array elements and tagged fields that may still come
+    int shared_left          # texts that may still take a place among those that are shared
     Trail trail
 
 
@@ -112,7 +114,8 @@ cdef PyObject* string_cache[CACHE_SIZE]
 
 cdef PyObject* read_text(Reader* r, Py_ssize_t size) noexcept:
     """A str of `size` bytes. Short ASCII ones that were met lately are shared, since names of topics and hosts come
-    often."""
+    often. The first few of a message are kept for that: those of a long one lie wherever it was read to, and would keep
+    a hundred megabytes of Python's arenas from being given back, one of them in each."""
     cdef const char* start = <const char*>r.data + r.pos
     cdef uint64_t h = size
     cdef uint64_t word
@@ -138,7 +141,8 @@ cdef PyObject* read_text(Reader* r, Py_ssize_t size) noexcept:
             Py_INCREF(text)
         else:
             text = PyUnicode_DecodeUTF8(start, size, NULL)
-            if text != NULL and PyUnicode_IS_COMPACT_ASCII(text):
+            if text != NULL and r.shared_left > 0 and PyUnicode_IS_COMPACT_ASCII(text):
+                r.shared_left -= 1
                 Py_INCREF(text)
                 Py_XDECREF(entry[0])
                 entry[0] = text
@@ -441,6 +445,7 @@ cdef object read_message(
         r.view = NULL
         entries[0] = PY_SSIZE_T_MAX if entries_max < 0 else entries_max
         r.entries_left = entries[0]
+        r.shared_left = SHARED_MAX
         r.trail.reason = NULL
         r.trail.depth = 0
         r.trail.item = -1

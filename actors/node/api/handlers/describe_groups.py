@@ -33,6 +33,7 @@ def describe_groups(context: BrokerContext, request: "DescribeGroupsRequest", ca
     Response = message("DescribeGroupsResponse")
     groups = []
     pace = SliceCount()
+    judged = context.authorizer.looked(Resource.GROUP) if request.include_authorized_operations else 0
     for id in dict.fromkeys(request.groups):
         group: Group | ErrorCode | None = ErrorCode.GROUP_AUTHORIZATION_FAILED
         if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, id):
@@ -57,7 +58,7 @@ def describe_groups(context: BrokerContext, request: "DescribeGroupsRequest", ca
             )
         else:
             groups.append(_describe(Response, group, operations))
-        if pace.over(1 + len(groups[-1].members)):
+        if pace.over(1 + len(groups[-1].members) + judged):
             yield
     return Done(Response(groups=groups))
 

@@ -135,6 +135,7 @@ def _named(
         names = kept
     if cursor is not None:
         names = names[bisect_left(names, cursor.topic_name) :]
+    judged = may.looked(Resource.TOPIC)
     for name in names:
         if page.left == 0:
             return _cursor(name, 0)
@@ -150,6 +151,6 @@ def _named(
                 error_code=error, name=name, topic_authorized_operations=operations
             )
             page.topics.put(encode(absent, 0))
-        if pace.over(page.topics.looked()):
+        if pace.over(page.topics.looked() + judged):
             yield
     return None

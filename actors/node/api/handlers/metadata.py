@@ -243,6 +243,7 @@ def _reply(
         reply.topics = every
         return Done(reply)
     topics, pace = ShownTopics(context, call, version), SliceCount()
+    judged = context.authorizer.looked(Resource.TOPIC) if asked else int(context.authorizer.enabled)
     for name, topic_id in wanted:
         found = _found(context.cache.image, name, topic_id)
         denied = _denied(context, kind, request, call, found, name is None) if context.authorizer.enabled else None
@@ -252,7 +253,7 @@ def _reply(
             yield from topics.topic(text, found, operations, pace)
         else:
             topics.put(encode(denied or _absent(kind, *found), version))  # type: ignore[misc]
-        if pace.over(topics.looked()):
+        if pace.over(topics.looked() + judged):
             yield
     reply.topics = topics.encoded()
     return Done(reply)

@@ -100,6 +100,10 @@ class Authorizer:
         may = self._may if self.enabled else lambda *_: True
         return sum(1 << one for one in OPERATIONS[resource] if may(call, one, resource, name))
 
+    def looked(self, resource: Resource) -> int:
+        """What `operations` looks at, in entries of a slice: to judge two operations takes as long as one entry."""
+        return len(OPERATIONS[resource]) // 2 if self.enabled else 0
+
     def beside_own_rules(
         self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME
     ) -> tuple[bool, bool, bool]:

@@ -8,11 +8,11 @@ from actors.node.api.throttling import _exempt
 from actors.node.runtime.calls import Call, Listener
 from actors.wire import framing
 from actors.wire.messages import message
+from tests.heavy_nodes import LONG_NS, NO_AUTHORIZER, NO_RIGHTS, Nodes
 from tests.served import TABLE
-from tests.unit.node.api.handlers.test_longest_slice import LONG_NS, Nodes
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["authorizer", "no authorizer"])
+@pytest.fixture(scope="module", params=[NO_RIGHTS, NO_AUTHORIZER])
 def nodes(request: pytest.FixtureRequest) -> Nodes:
     return Nodes(request.param)
 

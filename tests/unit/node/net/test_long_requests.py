@@ -11,8 +11,8 @@ from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.heaviest import heavy
+from tests.heavy_nodes import NO_AUTHORIZER, Nodes
 from tests.simulator.test_random_bodies import LISTENERS
-from tests.unit.node.api.handlers.test_longest_slice import Nodes
 from tests.unit.node.net.test_request_channel import PLAIN, Lab
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -217,7 +217,7 @@ class Enveloped:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(long_requests, "BYTES_MAX", LONGEST * ENTRY_BYTES)
-        self.nodes = Nodes(False)
+        self.nodes = Nodes(NO_AUTHORIZER)
         self.process: Any = self.nodes.controller
         self.held: Any = self.process.node.requests.connections
         self.sent: list[int] = []
@@ -228,7 +228,7 @@ class Enveloped:
         self.sent.append(conn)
         listener, host = LISTENERS[Listener.CONTROLLER][0], f"10.9.9.{len(self.sent)}"
         self.process.node.connected(conn, listener, host, 0, None)
-        body = heavy("DeleteTopics", 5, ("topic_names",), names)
+        body = message("DeleteTopicsRequest")(topic_names=[f"none-{number}" for number in range(names)])
         inner = b"".join(framing.encode_request("DeleteTopics", 5, 7, "c", body))[4:]
         outer = envelope(inner)
         frame = b"".join(framing.encode_request("Envelope", 0, 1, "c", outer))[4:]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from actors.node.runtime.calls import Listener
 from actors.wire.messages import message
+from tests.heaviest import Path as ListPath
 from tests.heaviest import heavy, lists
-from tests.unit.node.api.handlers.test_longest_slice import Nodes, rows
+from tests.heavy_nodes import NO_AUTHORIZER, Nodes, Row, rows
 
 pytestmark = pytest.mark.long
 
@@ -25,26 +25,29 @@ OBJECTS_MAX = 100
 
 @pytest.fixture(scope="module")
 def nodes() -> Nodes:
-    return Nodes(False)
+    return Nodes(NO_AUTHORIZER)
 
 
-@pytest.mark.parametrize(("listener", "name", "versions"), rows(), ids=lambda one: getattr(one, "value", str(one)))
-def test_nothing_of_a_request_is_in_a_cycle(nodes: Nodes, listener: Listener, name: str, versions: range) -> None:
-    for version in sorted({versions[0], versions[-1]}):
-        nodes.handle(listener, name, version, heavy(name, version, (), 1), _uncounted)  # what is made once is there
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_nothing_of_a_request_is_in_a_cycle(nodes: Nodes, row: Row) -> None:
+    def handle(version: int, path: ListPath, many: int) -> None:
+        nodes.run(row.listener, [nodes.asked(row, version, heavy(row.name, version, path, many))], _uncounted)
+
+    for version in sorted({row.versions[0], row.versions[-1]}):
+        handle(version, (), 1)  # what is made once is there
         gc.collect()
         gc.freeze()  # so that only what comes now is looked at
-        for path in lists(message(f"{name}Request"), version)[1:]:
+        for path in lists(message(f"{row.name}Request"), version)[1:]:
             gc.disable()
             try:
                 left: list[Any] = []
                 for _ in range(2):  # what only the first one finds is of tests before
-                    nodes.handle(listener, name, version, heavy(name, version, path, MANY), _uncounted)
+                    handle(version, path, MANY)
                     left = _left()
             finally:
                 gc.enable()
                 gc.unfreeze()
-            assert len(left) <= OBJECTS_MAX, f"{name} {version}, {path}: {_named(left)}"
+            assert len(left) <= OBJECTS_MAX, f"{row} {version}, {path}: {_named(left)}"
 
 
 def _uncounted(turn: Callable[[], object]) -> int:
