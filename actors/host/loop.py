@@ -8,7 +8,6 @@ What arrives is handed to the node at once and handled in that turn. The loop ne
 
 import asyncio
 import contextlib
-import gc
 import math
 import select
 import signal
@@ -33,6 +32,7 @@ from actors.host.net.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Context
 from actors.host.net.tls_link import TlsLink, accepted
 from actors.host.net.zookeeper_connection import Door
 from actors.host.storage import unusable
+from actors.host.work.garbage import set_aside
 from actors.host.work.kernel import give_back_memory
 from actors.host.work.shortages import AGAIN_S
 from actors.host.work.syncs import Syncs
@@ -377,8 +377,7 @@ class Loop:
             return
         self._began = True
         self._own()
-        gc.collect()
-        gc.freeze()
+        set_aside()
         for descriptor in self._syncs.filenos():
             self._loop.add_reader(descriptor, self._drain)
         if self._idle_ms > 0:

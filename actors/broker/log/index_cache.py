@@ -18,11 +18,13 @@ WITHOUT_ROOM_MAX = 4
 class IndexCache:
     """The cache of all logs of a broker. Invariant: `held_bytes` is the sum of the sizes in `segments`."""
 
-    __slots__ = ("bytes_max", "failing", "held_bytes", "segments")
+    __slots__ = ("begun", "bytes_max", "failing", "held_bytes", "segments")
 
     def __init__(self, bytes_max: int = INDEX_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
+        self.begun = 0
+        """How many of the logs that share this cache have ceased to be blank."""
         self.failing: dict[Disk, DiskFailed] = {}
         """Disks on which an index could not be written; the node that shares this cache takes them from here."""
         self.segments: OrderedDict[Segment, int] = OrderedDict()

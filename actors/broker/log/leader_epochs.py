@@ -8,9 +8,13 @@ Rules:
 3. For an unknown epoch, the answer is the newest known one below it.
 
 The file `leader-epoch-checkpoint` is Apache Kafka's: "0", the number of lines, then "epoch start_offset".
+
+The table is two tuples: logs without records have one entry at most, and share the tuples that say it.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from actors.broker.log.directories.checkpoints import CorruptCheckpoint, lines, text
@@ -36,9 +40,9 @@ class EpochCache:
     __slots__ = ("dirty", "epochs", "latest", "starts")
 
     def __init__(self) -> None:
-        self.epochs: list[int] = []
+        self.epochs: tuple[int, ...] = ()
         """The known epochs. Invariant: strictly rising, as long as `starts`."""
-        self.starts: list[int] = []
+        self.starts: tuple[int, ...] = ()
         """First offset of each epoch. Invariant: strictly rising."""
         self.latest = UNDEFINED_EPOCH
         """The newest epoch. Invariant: the last of `epochs`; -1 if there is none."""
@@ -47,16 +51,19 @@ class EpochCache:
     @classmethod
     def parse(cls, data: Buffer) -> "EpochCache":
         """The cache with the entries of a file. Raises CorruptCheckpoint."""
-        cache = cls()
+        epochs, starts = list[int](), list[int]()
         for number, line in enumerate(lines(data)):
             try:
                 epoch, start = (int(word) for word in line.split(" "))
             except ValueError:
                 raise CorruptCheckpoint(f"entry {number} is not 'epoch offset': {line!r}") from None
-            if cache.epochs and (epoch <= cache.latest or start <= cache.starts[-1]):
+            if epochs and (epoch <= epochs[-1] or start <= starts[-1]):
                 raise CorruptCheckpoint(f"entry {number} does not rise: {line!r}")
-            cache.assign(epoch, start)
-        cache.dirty = False
+            if epoch >= 0:
+                epochs.append(epoch)
+                starts.append(start)
+        cache = cls()
+        cache._set(epochs, starts)
         return cache
 
     def encode(self) -> bytes:
@@ -68,10 +75,7 @@ class EpochCache:
         if epoch == self.latest or epoch < 0:
             return
         keep = min(bisect_left(self.epochs, epoch), bisect_left(self.starts, start_offset))
-        self._keep(keep)
-        self.epochs.append(epoch)
-        self.starts.append(start_offset)
-        self.latest = epoch
+        self._set((*self.epochs[:keep], epoch), (*self.starts[:keep], start_offset))
         self.dirty = True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEnd:
@@ -98,9 +102,7 @@ class EpochCache:
         place = bisect_right(self.starts, start_offset)
         if place == 0 or (place == 1 and self.starts[0] == start_offset):
             return
-        del self.epochs[: place - 1]
-        del self.starts[: place - 1]
-        self.starts[0] = start_offset
+        self._set(self.epochs[place - 1 :], (start_offset, *self.starts[place:]))
         self.dirty = True
 
     def clear(self) -> None:
@@ -109,19 +111,31 @@ class EpochCache:
 
     def _keep(self, count: int) -> None:
         if count < len(self.epochs):
-            del self.epochs[count:]
-            del self.starts[count:]
-            self.latest = self.epochs[-1] if count else UNDEFINED_EPOCH
+            self._set(self.epochs[:count], self.starts[:count])
             self.dirty = True
+
+    def _set(self, epochs: Sequence[int], starts: Sequence[int]) -> None:
+        self.epochs, self.starts = _shared(tuple(epochs)), _shared(tuple(starts))
+        self.latest = epochs[-1] if epochs else UNDEFINED_EPOCH
 
     def copy(self) -> "EpochCache":
         """A copy of the table, to be read elsewhere or to take the place of another."""
         copied = EpochCache()
-        copied.epochs, copied.starts, copied.latest = self.epochs.copy(), self.starts.copy(), self.latest
+        copied.epochs, copied.starts, copied.latest = self.epochs, self.starts, self.latest
         return copied
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self.epochs == sorted(set(self.epochs)) and self.starts == sorted(set(self.starts))
+        assert list(self.epochs) == sorted(set(self.epochs)) and list(self.starts) == sorted(set(self.starts))
         assert len(self.epochs) == len(self.starts)
         assert self.latest == (self.epochs[-1] if self.epochs else UNDEFINED_EPOCH)
+
+
+def _shared(table: tuple[int, ...]) -> tuple[int, ...]:
+    return _one(*table) if len(table) == 1 else table
+
+
+@lru_cache(maxsize=1024)
+def _one(entry: int) -> tuple[int, ...]:
+    """The tuple of one number. Logs that have no more than this have it in common."""
+    return (entry,)

@@ -16,11 +16,13 @@ This file alone decides in which segment an offset lies and when a new segment b
    start moves, the newest first where its end does. So an operation that fails half way leaves a log that is whole, only
    longer than was wanted, and may be repeated. Where even that cannot be had the log is `torn`: it takes nothing any more.
 7. What was renamed is durable with the next flush, which names the directory.
+8. A log that never had a record is `blank`: it is a few numbers, and what else it consists of is made when it is first
+   needed (`MADE_LATE`). Passes over all logs leave out those that are blank: nothing of them is on the disk.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from actors.broker.log.aborted_indexes import AbortedIndexes, Replacements
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
@@ -113,11 +115,22 @@ class PartitionLog:
     """The log of one partition. Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
-        "_asked_ms", "aborted", "active", "asked_offset", "checkpointed_offset", "cleaned_offset", "damaged", "disk",
-        "durable_generation", "epochs", "generation", "hints", "indexes", "instance", "layout", "log_end_offset",
-        "log_start_offset", "names", "producers", "recovery_point", "refusing", "segments", "settings", "shortened",
-        "snapshots", "standing", "topic_id", "torn",
+        "_asked_ms", "_began_in", "aborted", "active", "asked_offset", "blank", "checkpointed_offset", "cleaned_offset",
+        "damaged", "disk", "durable_generation", "epochs", "generation", "hints", "indexes", "instance", "layout",
+        "log_end_offset", "log_start_offset", "names", "producers", "recovery_point", "refusing", "segments", "settings",
+        "shortened", "snapshots", "standing", "topic_id", "torn",
     )  # fmt: skip
+
+    segments: list[Segment]
+    """The segments, by base offset. Invariant: only the last one takes appends; empty until the first append."""
+    names: Names
+    producers: Producers
+    snapshots: ProducerSnapshots
+    aborted: AbortedIndexes
+    hints: dict[int, tuple[Segment, int]]
+    """The position at which the batch of an offset begins, by offset, for the next readers of the tail."""
+    shortened: list[Segment]
+    """The segments that were cut since the last flush that is done."""
 
     def __init__(
         self,
@@ -131,15 +144,15 @@ class PartitionLog:
     ) -> None:
         """An empty log; `recovery.recover` opens one that may have files. `topic_id` is written beside the first file."""
         self.disk = disk
-        self.names = Names(disk, directory, topic_id is not None)
+        self._began_in = directory
+        self.blank = True
+        """Whether nothing but its numbers was needed yet. Then there is no segment, no file and no producer."""
         self.settings = settings
         self.topic_id = topic_id
         self.instance = instance
         """Which of the logs of its log directory it is: a successor of the same topic id has another (`checkpoints.py`)."""
         self.indexes = IndexCache() if indexes is None else indexes
         """The cache of indexes, shared by the logs of a broker."""
-        self.segments: list[Segment] = []
-        """The segments, by base offset. Invariant: only the last one takes appends; empty until the first append."""
         self.active: Segment | None = None
         """The segment that takes appends. Invariant: the last of `segments`; None without any."""
         self.log_start_offset = start_offset
@@ -159,11 +172,6 @@ class PartitionLog:
         """A number that rises whenever segments go or take the place of others: a job that has read the old ones must
         not go on with them."""
         self.epochs = EpochCache()
-        self.producers = Producers()
-        self.snapshots = ProducerSnapshots(self.names)
-        self.aborted = AbortedIndexes(self.segments, self.names, self.snapshots)
-        self.hints: dict[int, tuple[Segment, int]] = {}
-        """The position at which the batch of an offset begins, by offset, for the next readers of the tail."""
         self.generation = 0
         """A number that rises with every truncation: a flush that began before does not cover what came after."""
         self.durable_generation = 0
@@ -174,8 +182,6 @@ class PartitionLog:
         self._asked_ms = -1
         self.damaged: str | None = None
         """The damage that a start found in durable data. Epochs and producers may lack what it hid."""
-        self.shortened: list[Segment] = []
-        """The segments that were cut since the last flush that is done."""
         self.refusing: DiskFailed | Unsettled | None = None
         """Why nothing is appended now. Invariant: `torn` if there is that; else Unsettled exactly while `shortened` is not
         empty."""
@@ -186,10 +192,22 @@ class PartitionLog:
         """Why memory and disk may not say the same of this log any more; None: they do. If it is set, nothing is
         appended to the log or flushed."""
 
+    def __getattr__(self, name: str) -> Any:
+        """A part that is needed for the first time."""
+        make = MADE_LATE.get(name)
+        if make is None:
+            raise AttributeError(f"a log has no {name}")
+        part = make(self)
+        setattr(self, name, part)
+        if self.blank:
+            self.blank = False
+            self.indexes.begun += 1
+        return part
+
     @property
     def directory(self) -> str:
         """The name of the log's directory on `disk`: `<topic>-<partition>`."""
-        return self.names.directory
+        return self._began_in if self.blank else self.names.directory
 
     @property
     def sparse(self) -> bool:
@@ -205,7 +223,7 @@ class PartitionLog:
     @property
     def size(self) -> int:
         """The bytes of all log files."""
-        return sum(segment.size for segment in self.segments)
+        return 0 if self.blank else sum(segment.size for segment in self.segments)
 
     # -- appends ------------------------------------------------------------------------------------------------------
 
@@ -339,7 +357,7 @@ class PartitionLog:
 
     def begin_file(self, now_ms: int) -> None:
         """Make the first file of a log that has none, so that its directory is there. Raises DiskFull, DiskFailed."""
-        if not self.segments:
+        if self.active is None:
             self.open_first(self.log_end_offset, now_ms)
 
     def open_first(self, base_offset: int, now_ms: int) -> Segment:
@@ -386,7 +404,7 @@ class PartitionLog:
 
     def left_over(self) -> list[Job]:
         """Jobs that unlink what operations have taken out of the log that failed later on."""
-        return self.names.take_unlinks() if self.torn is None else []
+        return self.names.take_unlinks() if not self.blank and self.torn is None else []
 
     def tear(self, error: OSError) -> DiskFailed:
         """The error to raise, now and at each later use, after an operation that failed half way: what it has left
@@ -426,7 +444,8 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_start(offset)
-            self.hints.clear()
+            if not self.blank:
+                self.hints.clear()
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
@@ -546,6 +565,9 @@ class PartitionLog:
         DiskFull, DiskFailed."""
         if self.torn is not None:
             raise self.torn
+        if self.blank:
+            cut = self.generation != self.durable_generation
+            return Flush(self.log_end_offset, (), (), self.generation, (), None, (), 0, cut)
         # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
         # between must not keep what came behind a cut, and bring back what that took away.
         files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]
@@ -581,6 +603,9 @@ class PartitionLog:
 
     def flushed(self, flush: Flush) -> None:
         """Note that the sync of `flush` is done. If a sync never ends, the next flush covers all of it."""
+        if self.blank:
+            self.durable_generation = flush.generation
+            return
         self.names.flushed(flush.files, flush.names)
         if flush.generation != self.generation:
             # The log was truncated while the sync ran, so its small files may be wrong. The epochs are still dirty.
@@ -614,25 +639,51 @@ class PartitionLog:
 
     def release(self) -> None:
         """Close the file handles. May be called more than once."""
+        if self.blank:
+            return
         for segment in self.segments:
             segment.close()
         self.names.release()
 
     def forget_indexes(self) -> None:
         """Drop the indexes of a log whose directory is renamed: nothing is written under its present name any more."""
-        for segment in self.segments:
+        for segment in () if self.blank else self.segments:
             self.indexes.forget(segment)
 
     def check(self) -> None:
         """Assert the invariants."""
         assert self.log_start_offset <= self.log_end_offset
         assert self.recovery_point <= self.log_end_offset
+        if self.blank:
+            assert self.active is None and self.recovery_point == self.log_end_offset
+            assert not any(_made(self, name) for name in MADE_LATE), "what is made ends that the log is blank"
+            return
         bases = [segment.base_offset for segment in self.segments]
         assert bases == sorted(set(bases))
         assert self.active is (self.segments[-1] if self.segments else None)
         assert not self.segments or bases[-1] <= self.log_end_offset
         self.epochs.check()
         assert self.epochs.latest < 0 or self.epochs.starts[-1] <= self.log_end_offset
+
+
+MADE_LATE: dict[str, Callable[[PartitionLog], Any]] = {
+    "segments": lambda log: [],
+    "names": lambda log: Names(log.disk, log._began_in, log.topic_id is not None),
+    "producers": lambda log: Producers(),
+    "snapshots": lambda log: ProducerSnapshots(log.names),
+    "aborted": lambda log: AbortedIndexes(log.segments, log.names, log.snapshots),
+    "hints": lambda log: {},
+    "shortened": lambda log: [],
+}
+"""The parts of a log that are made on first use, and how."""
+
+
+def _made(log: PartitionLog, name: str) -> bool:
+    try:
+        object.__getattribute__(log, name)
+    except AttributeError:
+        return False
+    return True
 
 
 def _base_offset(segment: Segment) -> int:

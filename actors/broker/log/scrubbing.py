@@ -389,7 +389,7 @@ class SmallFiles(NamedTuple):
 
     disk: Disk
     directory: str
-    epochs: tuple[list[int], list[int]] | None
+    epochs: tuple[Sequence[int], Sequence[int]] | None
     """What the file of epochs is to say: the epochs and their first offsets; None: it is not to be looked at."""
     identity: tuple[bytes, int] | None
     """The topic id and the instance that partition.metadata is to say; None: it is not to be looked at."""

@@ -4,6 +4,7 @@ This file alone decides how a partition counts. Each is counted when something o
 however many there are (the gauges of Apache Kafka's `ReplicaManager`).
 """
 
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 
@@ -22,6 +23,7 @@ class Standing(NamedTuple):
 
 
 NOWHERE = Standing()
+FOLLOWS = Standing(here=1)
 
 
 class Counted(Protocol):
@@ -65,7 +67,13 @@ def _standing(partition: Counted) -> Standing:
     if partition.removed:
         return NOWHERE
     if not partition.leads:
-        return Standing(here=1)
+        return FOLLOWS
     members, least = partition.members, partition.min_insync
     wanted = len(partition.replicas) - partition.adding
-    return Standing(1, 1, int(members < wanted), int(members < least), int(members == least), int(partition.moving))
+    return _led(members < wanted, members < least, members == least, partition.moving)
+
+
+@lru_cache(maxsize=16)
+def _led(under_replicated: bool, under_min_isr: bool, at_min_isr: bool, moving: bool) -> Standing:
+    """The one value for all partitions that stand so."""
+    return Standing(1, 1, int(under_replicated), int(under_min_isr), int(at_min_isr), int(moving))

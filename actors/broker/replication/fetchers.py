@@ -28,6 +28,7 @@ This file alone decides what a follower asks for and what it does with the answe
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.log.log import OffsetsOutOfOrder, Unmarked, Unsettled
@@ -420,7 +421,7 @@ class Fetcher:
         named: list[Key] = []
         for partition in self._changed:
             log = partition.log
-            asked = (log.log_end_offset, partition.leader_epoch, log.epochs.latest, log.log_start_offset)
+            asked = _shared(log.log_end_offset, partition.leader_epoch, log.epochs.latest, log.log_start_offset)
             self._asked[partition] = asked
             key = (partition.topic_id, partition.number)
             self._gone.pop(key, None)
@@ -458,6 +459,12 @@ class Fetcher:
         if self._epoch:
             self._epoch = 1 if self._epoch == (1 << 31) - 1 else self._epoch + 1
         return question
+
+
+@lru_cache(maxsize=1024)
+def _shared(*asked: int) -> Asked:
+    """The one tuple of a position: partitions without records have it in common."""
+    return asked  # type: ignore[return-value]
 
 
 def _nothing() -> FetchOutcome:

@@ -23,6 +23,8 @@ and what an answer, a refusal or an update does to it. Rules:
 
 import enum
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from actors.broker.replication.followers import Follower
@@ -143,22 +145,32 @@ class Proposal:
         return f"Proposal(base={self.base}, want={sorted(self.want)})"
 
 
+NOT_HELD_OFF: Mapping[int, int] = MappingProxyType({})
+NOBODY: frozenset[int] = frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _shared(members: tuple[int, ...]) -> frozenset[int]:
+    """The one set of these members: many partitions have the same."""
+    return frozenset(members)
+
+
 class Isr:
     """Committed ISR, the partition epoch that it came with, and the proposal of one led partition."""
 
     __slots__ = ("_refused", "held_off", "isr", "maximal", "partition_epoch", "proposal", "stage")
 
     def __init__(self, isr: Iterable[int], partition_epoch: int) -> None:
-        self.isr = frozenset(isr)
+        self.isr = _shared(tuple(isr))
         self.partition_epoch = partition_epoch
         self.stage = Stage.SETTLED
         self.proposal: Proposal | None = None
         """The proposal that waits or is sent. Invariant: None exactly when the stage is SETTLED."""
         self.maximal = self.isr
         """The union of the committed and the proposed ISR. Invariant: `isr | proposal.want`."""
-        self.held_off: dict[int, int] = {}
+        self.held_off: Mapping[int, int] = NOT_HELD_OFF
         """The monotonic time before which a replica is not proposed again, by replica (T13)."""
-        self._refused: frozenset[int] = frozenset()
+        self._refused = NOBODY
 
     def decide(self, want: frozenset[int], epochs: Mapping[int, int]) -> bool:
         """Note the ISR that the present state calls for (T1 to T4, T6). True when a new proposal must be queued for
@@ -201,7 +213,8 @@ class Isr:
 
     def broker_changed(self, replica: int) -> None:
         """End the hold-off of `replica`, since its registration changed. This ends its hold-off."""
-        self.held_off.pop(replica, None)
+        if replica in self.held_off:
+            self.held_off = {one: until_ms for one, until_ms in self.held_off.items() if one != replica}
 
     def _move(
         self,
@@ -221,17 +234,17 @@ class Isr:
             elif effect is Effect.ADOPT:
                 self._adopt(frozenset(isr), partition_epoch)
             elif effect is Effect.HOLD_OFF:
-                self.held_off.update((replica, until_ms) for replica in self._refused)
+                self.held_off = {**self.held_off, **dict.fromkeys(self._refused, until_ms)}
             elif effect is Effect.SETTLE:
-                self._refused = self.proposal.want - self.isr if self.proposal else frozenset()
+                self._refused = self.proposal.want - self.isr if self.proposal else NOBODY
                 self.proposal = None
         self.stage = row.stage
         self.maximal = self.isr | self.proposal.want if self.proposal else self.isr
         return row
 
     def _adopt(self, isr: frozenset[int], partition_epoch: int) -> None:
-        self.isr, self.partition_epoch = isr, partition_epoch
-        self.held_off.clear()
+        self.isr, self.partition_epoch = _shared(tuple(isr)), partition_epoch
+        self.held_off = NOT_HELD_OFF
 
 
 class View(NamedTuple):

@@ -17,6 +17,9 @@ follower's fetch means, and what a produced batch must wait for. Rules:
 """
 
 import enum
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from actors.broker.log.log import Appended, PartitionLog, Unsettled
@@ -40,6 +43,9 @@ CODES = {int(code): code for code in ErrorCode}
 UNWRITTEN_MAX = 1000
 NO_LEADER = -1
 NEVER_MS = -(1 << 62)
+NO_FOLLOWERS: Mapping[int, "Follower"] = MappingProxyType({})
+WATCHERS_FEW = 4
+"""How many watchers are a tuple: an idle partition has those of its followers. More are a dict."""
 
 
 class Assignment(NamedTuple):
@@ -131,10 +137,8 @@ class Partition:
         "adding",
         "alone",
         "cluster",
-        "committed",
         "epoch_start",
         "followers",
-        "grown",
         "high_watermark",
         "isr",
         "leader",
@@ -179,11 +183,12 @@ class Partition:
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.isr = Isr((), -1)
-        self.followers: dict[int, Follower] = {}
+        self.followers = NO_FOLLOWERS
         """The followers, by broker. Invariant: on the leader exactly the other replicas; elsewhere empty."""
         self.high_watermark = high_watermark
         """The high watermark of this replica. Invariant: at most the log end."""
-        log.producers.transactions.replicated(high_watermark)
+        if not log.blank:
+            log.producers.transactions.replicated(high_watermark)
         self.moving = False
         """Whether replicas are being added or removed."""
         self.adding = 0
@@ -199,7 +204,7 @@ class Partition:
         self.led_from = 0
         """The log end when the present unbroken leadership began: a leader before it may have shown all that is
         below."""
-        self._unwritten: dict[int, tuple[type[RequestRefused], str]] = {}
+        self._unwritten: dict[int, tuple[type[RequestRefused], str]] | None = None
         """Producers whose last batch found no room, or came too early behind a cut, and the refusal that says so;
         `UNWRITTEN_MAX` at most. What they sent behind it is refused for the same reason and not as out of order:
         librdkafka answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and under that it repeats records
@@ -211,17 +216,23 @@ class Partition:
         self.removed = False
         self.unreadable = log.damaged is not None
         """Whether a segment here is damaged: this replica is to be given up, and fetched anew from another one."""
-        self.watchers: dict[Watcher, None] = {}
-        """The entries of fetch sessions that are to hear when this partition changes."""
+        self.watchers: Collection[Watcher] = ()
+        """The entries of fetch sessions that are to hear when this partition changes, in the order in which they came."""
         self.alone = False
         """Whether this broker leads the partition and there is no other replica: the high watermark is the log end."""
-        self.grown = ("grown", topic_id, number)
-        """Waiting key: the log end moved, or the partition has another leader."""
-        self.committed = ("committed", topic_id, number)
-        """Waiting key: the high watermark moved, or what a produce waits for can no longer come."""
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.number}"
+
+    @property
+    def grown(self) -> tuple[str, bytes, int]:
+        """Waiting key: the log end moved, or the partition has another leader."""
+        return "grown", self.topic_id, self.number
+
+    @property
+    def committed(self) -> tuple[str, bytes, int]:
+        """Waiting key: the high watermark moved, or what a produce waits for can no longer come."""
+        return "committed", self.topic_id, self.number
 
     @property
     def leads(self) -> bool:
@@ -252,22 +263,22 @@ class Partition:
         assert told > known or not again, "a leader epoch moves only with the partition epoch"
         if told > known + 1:
             # A snapshot has left changes out. A replica may have been moved away and back, and has begun anew.
-            self.followers = {}
+            self.followers = NO_FOLLOWERS
         changed = again or assignment.leader != self.leader
-        self.replicas, self.moving, self.adding = assignment.replicas, assignment.moving, assignment.adding
+        self.replicas, self.moving, self.adding = _shared(assignment.replicas), assignment.moving, assignment.adding
         self.leader, self.leader_epoch = assignment.leader, assignment.leader_epoch
         row: IsrTransition | None = None
         if not leads:
             if led:
                 row = self.isr.happened(Event.OTHER_LEADER)
             self.isr = Isr(assignment.isr, told)
-            self.followers, self.alone = {}, False
+            self.followers, self.alone = NO_FOLLOWERS, False
             return (Became.FOLLOWER if led or changed else Became.SAME), row
         if led:
             row = self.isr.updated(assignment.isr, told, again=again)
         else:
             self.isr = Isr(assignment.isr, told)
-            self.followers = {}
+            self.followers = NO_FOLLOWERS
             self.led_since = self.leader_epoch
             self.led_from = self.log.log_end_offset
         self._know_followers(mono_ms)
@@ -283,7 +294,22 @@ class Partition:
         self.isr.happened(Event.REMOVED)
         self.removed = True
         self.leader = NO_LEADER
-        self.followers = {}
+        self.followers = NO_FOLLOWERS
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let a fetcher hear of changes from now on."""
+        if isinstance(self.watchers, dict):
+            self.watchers[watcher] = None
+        elif watcher not in self.watchers:
+            held = (*self.watchers, watcher)
+            self.watchers = held if len(held) <= WATCHERS_FEW else dict.fromkeys(held)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Let a fetcher hear of changes no more."""
+        if isinstance(self.watchers, dict):
+            self.watchers.pop(watcher, None)
+        else:
+            self.watchers = tuple(one for one in self.watchers if one is not watcher)
 
     # ---- leader: append
 
@@ -337,7 +363,7 @@ class Partition:
                 self._unwritten.pop(headers[0].producer_id, None)
             return appended
         except ProducerFault as error:
-            if isinstance(error, OutOfOrderSequence) and headers[0].producer_id in self._unwritten:
+            if isinstance(error, OutOfOrderSequence) and self._unwritten and headers[0].producer_id in self._unwritten:
                 kind, sentence = self._unwritten[headers[0].producer_id]
                 raise kind(ErrorCode.KAFKA_STORAGE_ERROR, sentence) from None
             raise RequestRefused(CODES[error.code], str(error)) from None
@@ -351,6 +377,8 @@ class Partition:
             raise self._not_written(headers[0].producer_id, NoRoom, sentence) from None
 
     def _not_written(self, producer_id: int, kind: type[RequestRefused], sentence: str) -> RequestRefused:
+        if self._unwritten is None:
+            self._unwritten = {}
         self._unwritten[producer_id] = kind, sentence
         if len(self._unwritten) > UNWRITTEN_MAX:
             del self._unwritten[next(iter(self._unwritten))]
@@ -454,6 +482,8 @@ class Partition:
 
     def _replicated(self) -> None:
         """Tell the transactions where the high watermark is, after it has moved or the log was cut."""
+        if self.log.blank:
+            return
         transactions = self.log.producers.transactions
         if transactions.ended:
             transactions.replicated(self.high_watermark)
@@ -472,6 +502,14 @@ class Partition:
         """Whether a replica is outside the committed ISR, or a proposal may still be changed: a fetch is worth a
         decision."""
         return len(self.isr.isr) < len(self.replicas) or self.isr.stage is isr_rules.Stage.QUEUED
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether time alone changes nothing: all replicas are in sync and have everything, and it is committed."""
+        end = self.log.log_end_offset
+        if self.high_watermark != end or self.incomplete:
+            return False
+        return all(follower.log_end == end for follower in self.followers.values())
 
     @property
     def durable_first(self) -> bool:
@@ -500,6 +538,8 @@ class Partition:
     @property
     def last_stable_offset(self) -> int:
         """The offset up to which readers of committed records read. At most the high watermark."""
+        if self.log.blank:
+            return self.high_watermark
         unstable = self.log.producers.transactions.first_unstable
         if unstable >= self.high_watermark:
             return self.high_watermark
@@ -603,8 +643,17 @@ class Partition:
 
     def _know_followers(self, mono_ms: int) -> None:
         kept = self.followers
+        if len(self.replicas) == 1 and self.replicas[0] == self.cluster.me:
+            self.followers = NO_FOLLOWERS
+            return
         self.followers = {
             replica: kept.get(replica) or Follower(replica, mono_ms if replica in self.isr.isr else NEVER_MS)
             for replica in self.replicas
             if replica != self.cluster.me
         }
+
+
+@lru_cache(maxsize=4096)
+def _shared(replicas: tuple[int, ...]) -> tuple[int, ...]:
+    """The one tuple of these replicas: many partitions have the same."""
+    return replicas

@@ -214,7 +214,7 @@ def _read(
 ) -> PartitionRead:
     log = partition.log
     last_stable = end = partition.high_watermark
-    if log.producers.transactions.first_unstable < end:
+    if not log.blank and log.producers.transactions.first_unstable < end:
         last_stable = partition.last_stable_offset
     if reader.replica >= 0:
         end = log.log_end_offset
@@ -257,7 +257,7 @@ def _read(
     if records and not reader.zstd:
         records, below = _before_zstd(records, below)
     aborted: Sequence[tuple[int, int]] = ()
-    if log.aborted.segments and reader.committed_only and records:
+    if records and reader.committed_only and log.aborted.segments:
         found_aborted = _aborted(partition, entry, below)
         if isinstance(found_aborted, AbortedSearch):
             cold = found_aborted

@@ -7,12 +7,14 @@ This file alone keeps the partitions, by (topic id, number), with their fetchers
 2. Nothing is signalled or sent from here. `signals`, `flushes`, `moved` and `reports` collect what the node must do in
    this turn, in the order in which it came up.
 3. All proposals that come up in one turn leave in one AlterIsr (R497-26).
+4. Whoever asks for a partition that is still arriving gets it, made in this moment. So nobody can tell when it was made.
 """
 
 import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from actors.broker.log.indexes import IndexCache
 from actors.broker.replication.alter_isr_requests import IsrProposals, Moved
 from actors.broker.replication.census import Census
 from actors.broker.replication.fetch_sessions import FINAL_EPOCH, Session, SessionPartition
@@ -25,6 +27,10 @@ from fastpath.meters.traffic import Traffic
 OpenLog = Callable[[str, bytes, int], Any]
 """A function that opens a log: (topic, topic id, number) -> (log, settings, checkpointed high watermark); None: the
 files cannot be used."""
+
+
+LAG_SLICE = 500
+"""How many partitions are looked at in a turn for followers that lag."""
 
 
 class Offline(enum.Enum):
@@ -77,6 +83,16 @@ class Replicas:
         must lead them. Another member of the ISR must lead them."""
         self.handed_over_ms: dict[Partition, int] = {}
         """When the controller was last asked for another leader, by partition."""
+        self.arriving: dict[bytes, dict[int, None]] = {}
+        """Numbers of partitions, by topic id, that are assigned to this broker and whose turn has not come yet: they begin
+        without records, or begin to be led here. Whoever takes one out has it follow the metadata as that is now."""
+        self.arrive: Callable[[bytes | str, int], None] = _nobody_arrives
+        """Has one follow the metadata at once, if it is arriving: (topic id or name, number)."""
+        self._written: tuple[Partition, ...] | None = None
+        """The partitions whose log was not blank when `_begun` logs had ceased to be; None: they are to be looked for."""
+        self._begun = 0
+        self._indexes: IndexCache | None = None
+        """What the logs of this broker share, and what counts those that have ceased to be blank."""
         self.census = Census()
         """How many partitions are here, and how they are."""
         self.traffic = Traffic()
@@ -88,8 +104,26 @@ class Replicas:
         for partitions in self.by_id.values():
             yield from partitions.values()
 
+    def written(self) -> tuple[Partition, ...]:
+        """The partitions whose log is not blank: the others have nothing on the disk. They are looked for anew only where a
+        log has ceased to be blank, or a partition has come or gone with one that was not."""
+        begun = self._indexes.begun if self._indexes is not None else 0
+        if self._written is None or begun != self._begun:
+            self._begun, self._written = begun, tuple(one for one in self if not one.log.blank)
+        return self._written
+
+    def log_replaced(self) -> None:
+        """Note that a partition has another log than before."""
+        self._written = None
+
     def get(self, topic: bytes | str, number: int) -> Partition | None:
-        """A partition by topic id or name; None: this broker does not have it."""
+        """A partition by topic id or name; None: this broker does not have it. One that is arriving has arrived then."""
+        if self.arriving:
+            self.arrive(topic, number)
+        return self.here(topic, number)
+
+    def here(self, topic: bytes | str, number: int) -> Partition | None:
+        """A partition that has arrived; None: it has not, or this broker does not have it."""
         partitions = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
         return partitions.get(number) if partitions is not None else None
 
@@ -103,7 +137,7 @@ class Replicas:
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
         """Take over the committed assignment of a partition with a replica here. If its log cannot be opened, it is
         offline."""
-        partition = self.get(topic_id, number)
+        partition = self.here(topic_id, number)
         if partition is None:
             opened = self.open_log(topic, topic_id, number)
             if opened is None:
@@ -115,6 +149,9 @@ class Replicas:
             self.by_name[topic] = self.by_id[topic_id]
             other = next(iter(self.by_id[topic_id].values()))
             partition.traffic = Traffic(self.traffic) if other is partition else other.traffic
+            self._indexes = log.indexes
+            if not log.blank:
+                self._written = None
             self.opened.append(partition)
             if partition.unreadable:
                 self.unreadable[partition] = None
@@ -149,6 +186,8 @@ class Replicas:
             if self.by_name.get(partition.topic) is partitions:
                 del self.by_name[partition.topic]
         source = partition.leader
+        if not partition.log.blank:
+            self._written = None
         self.proposals.forget(partition)
         self.unreadable.pop(partition, None)
         self.full.pop(partition, None)
@@ -245,18 +284,23 @@ class Replicas:
             self.proposals.queue(partition)
         self.advance(partition, mono_ms)
 
-    def check_lag(self, mono_ms: int) -> None:
-        """Decide on the ISR of every led partition again, because a follower may lag (R497-44). To be called every half
-        of replica.lag.time.max.ms."""
-        for partition in self:
-            if partition.leads and not partition.alone:
-                self.decide(partition, mono_ms)
-                self.advance(partition, mono_ms)
+    def check_lag(self, mono_ms: int) -> Iterator[None]:
+        """Decide on the ISR of every led partition again, because a follower may lag (R497-44): to begin every half of
+        replica.lag.time.max.ms, and to go on with in each turn. `mono_ms`: when it has begun."""
+        looked = 0
+        for partitions in list(self.by_id.values()):
+            for partition in list(partitions.values()):
+                looked += 1
+                if not looked % LAG_SLICE:
+                    yield
+                if partition.leads and not partition.alone and not partition.at_rest:
+                    self.decide(partition, mono_ms)
+                    self.advance(partition, mono_ms)
 
     def answered(self, moved: list[Moved], mono_ms: int) -> None:
         """Carry out what an AlterIsr answer has done to proposals."""
         for led, row in moved:
-            partition = self.get(led.topic_id, led.number)
+            partition = self.here(led.topic_id, led.number)
             if partition is None or partition is not led:
                 continue
             self.isr_failures += Effect.FAILED in row.effects
@@ -294,14 +338,14 @@ class Replicas:
             self.detach(entry)
             entry.partition = partition
         if partition is not None and entry.session.id:
-            partition.watchers[entry] = None
+            partition.watch(entry)
 
     def detach(self, entry: SessionPartition) -> None:
         """Undo `attach`: changes of the partition no longer mark the entry."""
         partition, entry.partition, entry.warm = entry.partition, None, None
         if partition is None:
             return
-        partition.watchers.pop(entry, None)
+        partition.unwatch(entry)
         follower = partition.followers.get(entry.session.replica)
         if follower is not None:
             follower.attached = False
@@ -337,3 +381,7 @@ class Replicas:
             self.fetchers[source].leave(partition)
         if partition.leader not in (me, -1) and (partition.leader != source or partition.leader_epoch != epoch):
             self.fetcher(partition.leader).follow(partition)
+
+
+def _nobody_arrives(topic: bytes | str, number: int) -> None:
+    """Do nothing."""

@@ -33,6 +33,11 @@ class NodeRole(Protocol):
         """Called when this node is no longer the active controller."""
         ...
 
+    @property
+    def full(self) -> bool:
+        """Whether what was replayed in this turn is enough for one."""
+        ...
+
 
 class Replay:
     """The progress of this node's roles in the metadata log."""
@@ -73,16 +78,20 @@ class Replay:
     def run(self, high_watermark: int) -> None:
         """Hand committed batches to the roles, up to a budget; then say what is committed."""
         before, budget = self.applied, REPLAY_BYTES
-        while self.applied < high_watermark and budget > 0:
+        full = False
+        while self.applied < high_watermark and budget > 0 and not full:
             start = self.applied
             for batch in self._store.log.read(start, READ_BYTES) or ():
                 if batch.last_offset >= high_watermark:
                     break
                 self._replay(batch)
                 budget -= len(batch.data)
+                full = any(role.full for role in self.roles)
+                if full:
+                    break
             if self.applied == start:  # read from disk first, or not written yet for want of room
                 break
-        self.behind = self.applied < high_watermark and budget <= 0
+        self.behind = self.applied < high_watermark and (full or budget <= 0)
         if self.applied > before:
             for role in self.roles:
                 role.committed(self.applied)

@@ -18,6 +18,9 @@ TOPICS_KEY = ("topics changed",)
 LEADERS_KEY = ("leaders changed",)
 """Waiting key: partitions or brokers have changed."""
 
+SETTINGS_KEPT = 1024
+"""How many different settings of topics are kept: most topics have those of another one."""
+
 N = TypeVar("N")
 """The class of an endpoint in an answer."""
 
@@ -29,12 +32,21 @@ class MetadataCache:
         self._config = config
         self.me = config.broker_id
         self.image = Image()
+        self._settings: dict[tuple[tuple[tuple[str, str], ...], ...], TopicSettings] = {}
+        """The settings that follow from what is set for a topic, for all brokers and for this one."""
 
     def settings(self, topic: str) -> TopicSettings:
         """The settings of a topic: its own, else the cluster's dynamic ones, else this node's."""
         image = self.image
-        cluster = {**image.config(BROKER_RESOURCE, ""), **image.config(BROKER_RESOURCE, str(self.me))}
-        return self._config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
+        own, every = image.config(TOPIC_RESOURCE, topic), image.config(BROKER_RESOURCE, "")
+        mine = image.config(BROKER_RESOURCE, str(self.me))
+        key = (tuple(own.items()), tuple(every.items()), tuple(mine.items()))
+        found = self._settings.get(key)
+        if found is None:
+            if len(self._settings) >= SETTINGS_KEPT:
+                self._settings.clear()
+            found = self._settings[key] = self._config.topic(own, {**every, **mine})
+        return found
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The name of the topic that has an id; None: there is no such topic."""

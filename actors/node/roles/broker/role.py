@@ -5,6 +5,8 @@ replay what was committed -> replicas follow -> heartbeat, lag, retention, group
 what cannot be read -> AlterIsr -> fetches
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from actors.metadata.batches import is_control
@@ -34,6 +36,7 @@ from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, Now
 
 FAR_MS = 1 << 62
+END = object()
 
 
 class BrokerRole(BrokerParts):
@@ -86,7 +89,7 @@ class BrokerRole(BrokerParts):
             self.producer_id_blocks,
             self.driving,
         )
-        self._image_deltas = ImageDeltas(self.cache, self.replicas)
+        self._image_deltas = ImageDeltas(self.cache, self.replicas, self.logs)
         self.applier = MetadataApplier(
             runtime,
             runtime.config.broker_id,
@@ -112,15 +115,25 @@ class BrokerRole(BrokerParts):
                 quorum.told_leader,
                 self._count_partitions,
             )
+        if self.pushed_metadata is None:
+            self.applier.crowded = self._image_deltas.crowded
+            self.replicas.arrive = self._arrive
         self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.logs, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False
         self._lag_check_ms = 0
+        self._lag_check: Iterator[None] | None = None
+        """The look for followers that lag, while it is under way."""
 
     @property
     def metadata_timestamp_ms(self) -> int:
         """The time of the newest metadata record that was replayed, by its writer's clock; 0: none was."""
         return self._snapshots.timestamp_ms
+
+    @property
+    def full(self) -> bool:
+        """Whether what was replayed in this turn keeps this broker busy enough."""
+        return self.applier.caught_up and self._image_deltas.full
 
     # ---- what the quorum and the node call
 
@@ -181,12 +194,17 @@ class BrokerRole(BrokerParts):
         if not self.logs.in_use:
             self._catch_up()
         caught_up = self.logs.in_use
+        self._image_deltas.begin_turn()
+        if self.replicas.arriving and not self.logs.closing:
+            self.applier.apply(self._image_deltas.arrived())
         self.heartbeats.tick(now)
         if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
             self.logs.claims.retire_unclaimed(self.replicas.offline)
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
-            self.replicas.check_lag(now.mono_ms)
+            self._lag_check = self.replicas.check_lag(now.mono_ms)
+        if self._lag_check is not None and next(self._lag_check, END) is END:
+            self._lag_check = None
         if caught_up:
             self.logs.tick(now, self.replicas)
             self.cleaner.tick(now)
@@ -221,6 +239,8 @@ class BrokerRole(BrokerParts):
         """The monotonic time at which `tick` is due; 0: at once."""
         if not self._started:
             return FAR_MS
+        if self._lag_check is not None or (self.replicas.arriving and not self.logs.closing):
+            return 0
         for one in self._gathering:
             if one.gathers:
                 return 0
@@ -234,7 +254,12 @@ class BrokerRole(BrokerParts):
 
     def _catch_up(self) -> None:
         if self.pushed_metadata is None:
-            self.applier.catch_up(self._image_deltas.whole)
+            self.applier.catch_up(partial(self._image_deltas.whole, before=True))
+
+    def _arrive(self, topic: bytes | str, number: int) -> None:
+        delta = self._image_deltas.one(topic, number)
+        if delta is not None:
+            self.applier.apply(delta)
 
     def _count_partitions(self) -> None:
         for one in self._coordinators:

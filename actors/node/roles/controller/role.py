@@ -229,6 +229,9 @@ class ControllerRole:
         silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
         self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))
 
+    full = False
+    """What is replayed costs a controller no more than its bytes."""
+
     def lost(self) -> None:
         """End as the active controller: back to what is committed. The node asks every held request anew, which is
         refused then."""

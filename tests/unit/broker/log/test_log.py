@@ -153,7 +153,7 @@ def test_fetched_batches_keep_their_offsets_and_epochs() -> None:
     assert follower.append_fetched(data[:20], 0) is None
     follower.append_fetched(content(leader, offset=4), 0)
     assert content(follower) == data
-    assert (follower.epochs.epochs, follower.epochs.starts) == ([1, 4], [0, 4])
+    assert (follower.epochs.epochs, follower.epochs.starts) == ((1, 4), (0, 4))
 
 
 @pytest.mark.parametrize("length", [b"\xff\xff\xff\xff", b"\x80\x00\x00\x00", b"\x7f\xff\xff\xff"])

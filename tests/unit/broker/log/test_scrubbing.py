@@ -69,7 +69,7 @@ def _faults(log, piece_bytes=1 << 20, only=None):
 @pytest.mark.parametrize("piece_bytes", PIECES)
 def test_a_sound_log_has_no_fault(piece_bytes):
     log = _log()
-    assert len(log.segments) > 3 and log.epochs.epochs == [0, 1, 2]
+    assert len(log.segments) > 3 and log.epochs.epochs == (0, 1, 2)
     assert _faults(log, piece_bytes) == ([], {})
     for scrub, segment in zip(_scrubs(log, piece_bytes, rebuild=True), log.segments, strict=False):
         assert scrub.rebuild.offsets.data() == log.disk.files[scrub.path(INDEX)].data

@@ -152,7 +152,7 @@ def test_r497_13_a_definitive_refusal_holds_the_replica_off_until_an_update() ->
     follower = caught_up(3)
     assert not joins(view(mono_ms=499, followers={3: follower}), isr, follower)
     assert joins(view(mono_ms=500, followers={3: follower}), isr, follower)
-    isr.held_off[3] = 10_000
+    isr.held_off = {3: 10_000}
     isr.updated((1, 2), 8)
     assert joins(view(mono_ms=499, followers={3: follower}), isr, follower)
 

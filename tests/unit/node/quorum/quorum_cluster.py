@@ -67,6 +67,8 @@ class Recorder:
         self.active = True
         self.events.append(f"gained {epoch}")
 
+    full = False
+
     def lost(self) -> None:
         self.active = False
         self.events.append("lost")

@@ -49,7 +49,7 @@ class CleanStop:
     def used(self, replicas: Replicas, broker_epoch: int, then: Callable[[Any], None]) -> None:
         """Flush every log, then write the checkpoints and the marks. `then(None)` or `then(DiskFailed)` is called at
         the end."""
-        every = [one.log for one in replicas]
+        every = [one.log for one in replicas.written()]
         futures = self._futures
         logs = [log for log in (*every, *futures.by_partition.values(), *futures.resumed.values()) if log.segments]
         try:

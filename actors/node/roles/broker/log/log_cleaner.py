@@ -123,7 +123,7 @@ class LogCleaner:
             return
         found: list[tuple[Partition, Cleanable]] = []
         warm: list[tuple[Disk, Job]] = []
-        for partition in self._replicas:
+        for partition in self._replicas.written():
             log = partition.log
             if not log.settings.compact or len(log.segments) < 2:
                 continue

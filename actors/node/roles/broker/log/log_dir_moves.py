@@ -338,6 +338,7 @@ class LogDirMoves:
             self._failed(move, error)
             return
         partition.log = move.future
+        self._replicas.log_replaced()
         del self._running[partition]
         self._futures.taken_over(partition, current)
         self._logs.written.add(partition)

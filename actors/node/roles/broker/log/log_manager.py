@@ -141,6 +141,14 @@ class LogManager:
             return False
         return self.checkpoints.lost(topic, topic_id, number, before=before)
 
+    def begins_blank(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
+        """Whether a replica that metadata assigns has no files here, and had none: when it is made makes no difference.
+        `before`: as for `lost`."""
+        key = (topic, number)
+        if key in self.claims.unclaimed or key in self.claims.futures:
+            return False
+        return not self.checkpoints.had(topic, topic_id, number, before=before)
+
     def configure(self, partition: Partition) -> None:
         """Take over changed settings of a partition. If only what is on the disk counts from now on, the rest is
         flushed."""
@@ -177,12 +185,12 @@ class LogManager:
             self.checkpoints.write(replicas)
         if now.mono_ms >= self._retention_ms:
             self._retention_ms = now.mono_ms + self._retention_interval_ms
-            for partition in replicas:
+            for partition in replicas.written():
                 self._retention.retain(partition)
         if now.mono_ms >= self._expiration_ms:
             self._expiration_ms = now.mono_ms + self._expiration_interval_ms
             silence_ms = self._cache.value("producer.id.expiration.ms")
-            for partition in replicas:
+            for partition in replicas.written():
                 partition.log.producers.expire(now.wall_ms, silence_ms)
 
     def deadline_ms(self) -> int:

@@ -34,7 +34,7 @@ class MissingFiles:
 
     def look(self, replicas: Replicas) -> None:
         """Look for the first and the last segment of the next LOOKS replicas."""
-        every = list(replicas)
+        every = replicas.written()
         begin = self._looked % len(every) if every else 0
         some = (every[begin:] + every[:begin])[:LOOKS]
         self._looked = begin + len(some)

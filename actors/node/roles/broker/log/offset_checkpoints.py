@@ -47,11 +47,15 @@ class OffsetCheckpoints:
     def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
         """Whether a replica without files had some. If so, it is noted as lost. `before`: it was assigned before this
         process began."""
-        if not (self._losses.listed(topic, number, topic_id) or (before and self._losses.anything)):
+        if not self.had(topic, topic_id, number, before=before):
             return False
         if (topic, number) not in self._lost:
             self.note_lost(topic, topic_id, number)
         return True
+
+    def had(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
+        """Whether the start has found that this broker had files of a replica, or may have had. `before`: as for `lost`."""
+        return (before and self._losses.anything) or self._losses.listed(topic, number, topic_id)
 
     def note_lost(self, topic: str, topic_id: bytes, number: int) -> None:
         """Note that a replica is lost."""
@@ -91,7 +95,7 @@ class OffsetCheckpoints:
         return True
 
     def _write_one(self, replicas: Replicas, disk: Disk) -> None:
-        logs = [one.log for one in replicas if one.log.disk is disk]
+        logs = [one.log for one in replicas.written() if one.log.disk is disk]
         points = [(log, log.generation, log.recovery_point) for log in logs if log.sparse]
 
         def written(result: object) -> None:
@@ -144,7 +148,7 @@ class OffsetCheckpoints:
         return found
 
     def _logs(self, replicas: Replicas) -> Iterator[tuple[tuple[str, int], bytes, PartitionLog, int]]:
-        for one in replicas:
+        for one in replicas.written():
             yield (one.topic, one.number), one.topic_id, one.log, one.high_watermark
         for one, log in self._futures.by_partition.items():
             yield (one.topic, one.number), one.topic_id, log, min(one.high_watermark, log.log_end_offset)

@@ -261,7 +261,7 @@ class Scrubber:
             done = topic, number, offset >= NO_LIMIT
             here = [
                 one
-                for one in self._replicas
+                for one in self._replicas.written()
                 if one.log.disk is reading.disk and not one.removed and (one.topic, one.number, True) > done
             ]
             if not here:
@@ -423,7 +423,7 @@ class Scrubber:
     # ---- small files
 
     def _small_files(self, partition: Partition, log: PartitionLog) -> Steps:
-        epochs = None if log.epochs.dirty else (log.epochs.epochs.copy(), log.epochs.starts.copy())
+        epochs = None if log.epochs.dirty else (log.epochs.epochs, log.epochs.starts)
         identity = None if log.topic_id is None or log.recovery_point < 1 else (log.topic_id, log.instance)
         job = SmallFiles(log.disk, log.directory, epochs, identity, tuple(log.snapshots.offsets))
         found, size = yield self._job(job.read)

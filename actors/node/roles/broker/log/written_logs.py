@@ -35,7 +35,7 @@ class WrittenLogs:
 
     def note_compacted(self, log: PartitionLog) -> None:
         """Note that a log was opened, has grown or has other settings."""
-        if log.settings.compact and len(log.segments) > 1:
+        if log.settings.compact and not log.blank and len(log.segments) > 1:
             self.compacted = True
 
     def due(self, now_ms: int) -> list[Partition]:

@@ -57,6 +57,8 @@ class MetadataApplier:
         self._recently_fenced = recently_fenced
         self._partition_effects = partition_effects
         self._throttles = throttles
+        self.crowded: Callable[[], bool] = lambda: False
+        """Says whether one more partition is too many for this turn: then it is arriving, and follows the metadata later."""
         self._opened = False
         """Whether what was assigned before this process began has been opened."""
         self._registered = False
@@ -95,6 +97,7 @@ class MetadataApplier:
         for id, registration in delta.brokers:
             self._apply_broker(id, registration, delta.led_here)
         for name, topic_id in delta.deleted_topics:
+            replicas.arriving.pop(topic_id, None)
             for partition in list(replicas.by_id.get(topic_id, {}).values()):
                 self.drop(partition)
             for key in [key for key in replicas.offline if key[0] == topic_id]:
@@ -145,13 +148,23 @@ class MetadataApplier:
             if own is not self._registered:
                 self._registered = own
                 for state in led_here:
-                    self._assign(state)
+                    if not self._led_in_turn(own, state):
+                        self._assign(state)
+
+    def _led_in_turn(self, own: bool, state: PartitionState) -> bool:
+        """Whether a partition that is led here may follow the metadata later, in its turn: it may begin to be led later,
+        and must cease at once, unless it has never begun."""
+        arriving = self._replicas.arriving
+        if own and self.crowded():
+            arriving.setdefault(state.topic_id, {})[state.number] = None
+            return True
+        return state.number in arriving.get(state.topic_id, ()) and self._replicas.here(*state[1:3]) is None
 
     def _assign(self, state: PartitionState) -> None:
         replicas = self._replicas
         topic, topic_id, number, assignment = state
         if assignment is None:
-            partition = replicas.get(topic_id, number)
+            partition = replicas.here(topic_id, number)
             if partition is not None:
                 self.drop(partition)
             if replicas.offline.pop((topic_id, number), None) is not None:
@@ -167,7 +180,7 @@ class MetadataApplier:
         """Whether the files of a replica assigned here cannot be used."""
         offline, key, in_isr = self._replicas.offline, (topic_id, number), self._me in assignment.isr
         why = offline.get(key)
-        if why is None and self._replicas.get(topic_id, number) is None:
+        if why is None and self._replicas.here(topic_id, number) is None:
             before = not self._opened
             if not self._logs.lost(name, topic_id, number, before=before):
                 return False

@@ -46,6 +46,8 @@ MayRead = Callable[[SessionPartition], bool]
 """A function that says whether the fetcher may read a partition. It is asked at each look: rules may change."""
 Respond = Callable[["DelayedFetch", Sequence[PartitionRead], int], Generator[None, None, Any]]
 """A function that makes the response of (the fetch, what was found, throttle time in ms), in slices."""
+NEWS_MAX = 1000
+"""A follower is answered at once when there is news of so many partitions, also without records."""
 
 
 class Fetches:
@@ -269,6 +271,10 @@ class DelayedFetch:
                 if session.epoch != self._epoch:
                     return Done((yield from self._respond(self, (), 0)))
         fetches.appends.signal()
+        if replica and len(looks) >= NEWS_MAX:
+            # All of it is looked at again with each look until it is told, and a follower names more all the time while
+            # partitions are arriving there.
+            urgent = urgent or sum(found.news for found in looks) >= NEWS_MAX
         now_ms = fetches.runtime.now.mono_ms
         if not (expired or urgent or self._enough(total) or now_ms >= self._deadline_ms or not session.entries):
             if clean:

@@ -54,15 +54,10 @@ class PartitionEffects:
             self._lifecycle.hurry(self._runtime.now)
         if replicas.opened:
             self._sync_opened()
-        while replicas.moved:
-            partition, part = replicas.moved.pop(0)
-            if part is Became.LEADER:
-                for one in self._coordinators:
-                    one.became_leader(partition.topic, partition.number, partition.leader_epoch)
-            elif not partition.removed or replicas.get(partition.topic, partition.number) is None:
-                # A snapshot tells of a namesake before it tells that this one is gone.
-                for one in self._coordinators:
-                    one.resigned(partition.topic, partition.number)
+        while replicas.moved:  # what the coordinators ask for may arrive then, and become something too
+            moved, replicas.moved = replicas.moved, []
+            for partition, part in moved:
+                self._became(partition, part)
         if replicas.flushes:
             flushes, replicas.flushes = replicas.flushes, []
             for flush in flushes:
@@ -73,6 +68,15 @@ class PartitionEffects:
                 self._runtime.log.warning(report)
         if replicas.signals:
             self._appends.signal()
+
+    def _became(self, partition: Partition, part: Became) -> None:
+        if part is Became.LEADER:
+            for one in self._coordinators:
+                one.became_leader(partition.topic, partition.number, partition.leader_epoch)
+        elif not partition.removed or self._replicas.here(partition.topic, partition.number) is None:
+            # A snapshot tells of a namesake before it tells that this one is gone.
+            for one in self._coordinators:
+                one.resigned(partition.topic, partition.number)
 
     def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         """Make replicas durable; until they are, their leaders are asked for nothing more."""
@@ -111,7 +115,8 @@ class PartitionEffects:
         behind = [
             one
             for one in opened
-            if one.log.shortened or (one.durable_first and one.log.recovery_point < one.log.log_end_offset)
+            if not one.log.blank
+            and (one.log.shortened or (one.durable_first and one.log.recovery_point < one.log.log_end_offset))
         ]
 
         def durable() -> None:

@@ -229,6 +229,11 @@ class Facade:
         return broker
 
     @property
+    def arrives(self) -> bool:
+        """Whether the next turn makes more replicas."""
+        return bool(self.broker.replicas.arriving) and not self.broker.logs.closing
+
+    @property
     def requests(self) -> RequestChannel:
         requests: RequestChannel = self.node.requests
         return requests
@@ -517,10 +522,11 @@ class Lab:
             if node.id in self.dead:
                 continue
             node.turn()
-        asks_itself = any(node.requests.queue.ready() for node in self.nodes.values() if node.id not in self.dead)
-        return bool(later or arrived or self.later or asks_itself or any(one[0].done for one in self.awaited))
+        alive = [node for node in self.nodes.values() if node.id not in self.dead]
+        goes_on = any(node.requests.queue.ready() or node.arrives for node in alive)
+        return bool(later or arrived or self.later or goes_on or any(one[0].done for one in self.awaited))
 
-    def settle(self, turns: int = 200) -> None:
+    def settle(self, turns: int = 500) -> None:
         """Turns until nothing moves."""
         for _ in range(turns):
             if not self.turn():

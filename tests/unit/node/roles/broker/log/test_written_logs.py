@@ -21,7 +21,11 @@ class Written:
     def add(self, *, due: bool = False, flush_ms: int = FLUSH_NEVER_MS, asked: bool = False, segments: int = 1) -> Any:
         """A partition that was appended to. `due`: its log says that it is to be flushed."""
         log = SimpleNamespace(
-            disk=DISK, settings=SimpleNamespace(compact=True), segments=[0] * segments, flush_due=lambda now_ms: due
+            disk=DISK,
+            settings=SimpleNamespace(compact=True),
+            blank=not segments,
+            segments=[0] * segments,
+            flush_due=lambda now_ms: due,
         )
         settings = SimpleNamespace(flush_ms=flush_ms)
         partition = Partition(log=log, settings=settings, flush_before_asking=asked, removed=False)
