@@ -17,10 +17,15 @@ from rich.table import Table
 
 from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.partitions.topics import create_topics
+from actors.controller.portions import REASSIGNED
+from actors.host.work.garbage import set_aside
+from actors.node.runtime.answers import Sliced
 from actors.wire.messages import message
 from tests.unit.node.roles.controller.test_role import Host, call, joined, topic
 
 PER_TOPIC = 5_000
+MOVED = 100_000
+"""Partitions that one request moves."""
 TROUBLED = 50_000
 """Partitions that are moved, or have no leader, when another controller takes over."""
 
@@ -63,6 +68,34 @@ def lost(host: Any, *brokers: int) -> None:
         host.channels.probes.pop()[1](True)
 
 
+def move_all(host: Any, brokers: range, row: Row) -> None:
+    """One request gives each partition another first replica, in the portions in which it is cut."""
+    image, kind = host.controller.image, message("AlterPartitionReassignmentsRequest")
+    topics = []
+    for topic_row in image.topics():
+        entries = []
+        for number, partition in enumerate(image.topic_partitions(topic_row)):
+            replicas = image.replicas(partition)
+            spare = next(broker for broker in brokers if broker not in replicas)
+            entries.append(kind.ReassignablePartition(partition_index=number, replicas=[spare, *replicas[1:]]))
+        topics.append(kind.ReassignableTopic(name=image.topic_name(topic_row), partitions=entries))
+    answer: Any = None
+    set_aside()
+
+    def begin() -> None:
+        nonlocal answer
+        answer = host.controller.submit(alter_partition_reassignments, kind(topics=topics), call(45), REASSIGNED)
+
+    def go_on() -> None:
+        nonlocal answer
+        answer = answer.again()
+        host.turn()
+
+    row.run(begin)
+    while isinstance(answer, Sliced):
+        row.run(go_on)
+
+
 def taken_over(host: Any, row: Row) -> None:
     """Another controller takes over, with the same image."""
     host.controller.lost()
@@ -88,6 +121,8 @@ def measure(partitions: int) -> list[Row]:
     lost(host, 1, 2, 3)
     line("all brokers are lost at once").drain(host)
 
+    brokers = range(1, 8)
+    move_all(filled(brokers, MOVED, 3), brokers, line(f"{MOVED:,} partitions are reassigned"))
     host = filled(range(1, 151), TROUBLED, 2)
     image, kind = host.controller.image, message("AlterPartitionReassignmentsRequest")
     for name in [image.topic_name(row) for row in image.topics()]:

@@ -113,11 +113,12 @@ class Nested(NamedTuple):
                 results.append(result)
 
     def _named(self, topics: Any) -> Iterator[tuple[Hashable, tuple[str, Any]] | None]:
+        key = self.key
         for topic in topics:
             name = getattr(topic, self.name)
             yield None
             for entry in getattr(topic, self.partitions) or ():
-                yield (name, self.key(entry)), (name, entry)
+                yield (name, key(entry)), (name, entry)
 
     def _request(self, request: Message, portion: list[tuple[str, Any]]) -> Message:
         topics: dict[str, Any] = {}
@@ -139,19 +140,25 @@ Cut = Flat | Nested
 
 def _portions(entries: Iterator[tuple[Hashable, Any] | None], times: int = 1) -> Iterator[list[Any] | None]:
     """Portions of entries by key; None among the entries: something else was looked at. At least one portion."""
-    groups: dict[Hashable, list[Any]] = {}
+    groups: dict[Hashable, Any] = {}
+    again: dict[Hashable, Any] = {}
+    """The second entry of each key that has more than one."""
     for count, found in enumerate(entries, 1):
         if found is not None:
-            group = groups.setdefault(found[0], [])
-            if len(group) < 2:
-                group.append(found[1])
+            key, entry = found
+            if key in groups:
+                again.setdefault(key, entry)
+            else:
+                groups[key] = entry
         if count % LOOKED_AT_ONCE == 0:
             yield None
     if not groups:
         yield []
     portion: list[Any] = []
-    for group in groups.values():
-        portion += group
+    for key, entry in groups.items():
+        portion.append(entry)
+        if again and key in again:
+            portion.append(again[key])
         if len(portion) >= times * ENTRIES_A_PORTION:
             yield portion
             portion = []

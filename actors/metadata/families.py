@@ -37,14 +37,12 @@ class Family(NamedTuple):
     registers_fenced: bool
     """Whether a fenced broker stays registered; if not, fencing ends the registration (A31)."""
 
-    def next_epochs(self, now: Epochs, *, leadership_moves: bool) -> Epochs:
+    def next_epochs(self, now: tuple[int, int], *, leadership_moves: bool) -> Epochs:
         """The epochs after a change. `leadership_moves`: another broker leads, or none, or a replica leaves the assignment
         and may not fetch under the epoch that it knows. (Apache Kafka from metadata.version 3.6 on; before, a shrinking ISR
         moved the leader epoch too.)"""
-        partition = now.partition + 1
-        if self.one_epoch:
-            return Epochs(partition, partition)
-        return Epochs(now.leader + leadership_moves, partition)
+        leader, partition = now[0] + leadership_moves, now[1] + 1
+        return Epochs(partition if self.one_epoch else leader, partition)
 
     def fenced(self, broker: int, epoch: int) -> BrokerChanged | BrokerGone:
         """The op that fences a broker registered under `epoch`, after it has left its leaderships and ISRs."""

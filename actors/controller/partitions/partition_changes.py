@@ -16,7 +16,10 @@ from actors.controller.partitions.leader_election import PartitionChange, able, 
 from actors.controller.state import State
 from actors.metadata.families import Epochs
 from actors.metadata.ops import PartitionsChanged, PartitionsSet
-from fastpath.image.blocks import Block
+from fastpath.image.blocks import Block, Extra
+
+NO_DIRECTORY = bytes(16)
+"""The directory of a replica that no broker has reported yet."""
 
 
 def changed(state: State, changes: Sequence[PartitionChange]) -> list[PartitionsChanged | PartitionsSet]:
@@ -73,21 +76,40 @@ def assigned(
 ) -> PartitionsSet:
     """Partition `row` on these replicas, as a whole record under the next epochs. If a replica leaves the assignment,
     the leader epoch moves too: that replica may not fetch under the one that it knows."""
+    block = Block()
+    assign(block, state, row, replicas, isr, leader, adding, removing)
+    return PartitionsSet.of(block)
+
+
+def assign(
+    block: Block,
+    state: State,
+    row: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    leader: int,
+    adding: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
+) -> None:
+    """Add what `assigned` says of a partition to a block."""
     image = state.image
-    before, stored = image.replicas(row), image.directories(row)
-    directories = dict(zip(before, stored, strict=False))
-    leadership_moves = leader != image.leader(row) or not set(before) <= set(replicas)
-    return PartitionsSet.one(
+    before, stored, recovery = image.replicas(row), image.directories(row), image.recovery(row)
+    leadership_moves = leader != image.leader(row) or any([broker not in replicas for broker in before])
+    directories = None
+    if stored:
+        held = dict(zip(before, stored, strict=False))
+        directories = [held.get(broker, NO_DIRECTORY) for broker in replicas]
+    epochs = next_epochs(state, row, leadership_moves=leadership_moves)
+    block.append(
         image.topic_id(image.topic_of(row)) or b"",
         image.number(row),
         replicas,
         isr,
         leader,
-        *next_epochs(state, row, leadership_moves=leadership_moves),
-        adding=adding,
-        removing=removing,
-        recovery=image.recovery(row),
-        directories=[directories.get(broker, bytes(16)) for broker in replicas] if directories else None,
+        epochs.leader,
+        epochs.partition,
+        directories,
+        Extra(removing, adding, recovery) if removing or adding or recovery else None,
     )
 
 
@@ -96,5 +118,5 @@ def next_epochs(state: State, row: int, *, leadership_moves: bool) -> Epochs:
     metadata, each change counts as a new leadership: one of Apache Kafka obeys no LeaderAndIsr of an epoch that it knows."""
     image = state.image
     leadership_moves = leadership_moves or bool(state.soft.legacy)
-    now = Epochs(image.leader_epoch(row), image.partition_epoch(row))
+    now = image.leader_epoch(row), image.partition_epoch(row)
     return state.family.next_epochs(now, leadership_moves=leadership_moves)

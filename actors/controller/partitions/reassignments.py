@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import ChangeRefused
 from actors.controller.partitions.leader_election import able, choose_leader
-from actors.controller.partitions.partition_changes import assigned, finish
+from actors.controller.partitions.partition_changes import assign, finish
 from actors.controller.partitions.topics import check_replicas
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from fastpath.image.blocks import Block
 
 if TYPE_CHECKING:
     from actors.wire.schemas.rpc import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
@@ -36,65 +37,78 @@ def alter_partition_reassignments(
     NO_REASSIGNMENT_IN_PROGRESS."""
     kind = message("AlterPartitionReassignmentsResponse")
     reply = kind(allow_replication_factor_change=request.allow_replication_factor_change)
-    ops: list[PartitionsSet] = []
-    seen: set[tuple[str, int]] = set()
+    answer, may_change = kind.ReassignablePartitionResponse, request.allow_replication_factor_change
+    blocks: list[Block] = []
+    seen: dict[str, set[int]] = {}
+    sound: set[tuple[int, ...]] = set()
     for topic in request.topics:
         answers = []
-        topic_row = state.image.topic(topic.name)
-        of_topic: PartitionsSet | None = None
+        topic_row, named = state.image.topic(topic.name), seen.setdefault(topic.name, set())
+        block = Block()
         for entry in topic.partitions:
-            code, text = ErrorCode.NONE, None
+            number = entry.partition_index
             try:
-                if (topic.name, entry.partition_index) in seen:
+                if number in named:
                     raise ChangeRefused(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
-                seen.add((topic.name, entry.partition_index))
-                row = state.image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
+                named.add(number)
+                row = state.image.partition(topic_row, number) if topic_row >= 0 else -1
                 if row < 0:
                     raise ChangeRefused(
                         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        f"Unable to find partition {topic.name}-{entry.partition_index}.",
+                        f"Unable to find partition {topic.name}-{number}.",
                     )
-                op = _reassign(state, row, entry.replicas, request.allow_replication_factor_change)
-                if op is not None and of_topic is not None:
-                    of_topic.block.extend(op.block)
-                elif op is not None:
-                    of_topic = op
-                    ops.append(op)
+                _reassign(block, state, row, entry.replicas, may_change, sound)
+                answers.append(answer(partition_index=number, error_message=None))
             except ChangeRefused as refused:
                 code, text = refused.code, refused.text
-            answers.append(
-                kind.ReassignablePartitionResponse(
-                    partition_index=entry.partition_index, error_code=int(code), error_message=text
-                )
-            )
+                answers.append(answer(partition_index=number, error_code=int(code), error_message=text))
+        if len(block):
+            blocks.append(block)
         reply.responses.append(kind.ReassignableTopicResponse(name=topic.name, partitions=answers))
-    return Result(ops, reply, atomic=False)
+    return Result([PartitionsSet.of(block) for block in blocks], reply, atomic=False)
 
 
-def _reassign(state: State, row: int, wanted: Sequence[int] | None, factor_may_change: bool) -> PartitionsSet | None:
-    """The op for one partition; None: it is as it is wanted. `wanted` None: cancel."""
+def _reassign(
+    block: Block,
+    state: State,
+    row: int,
+    wanted: Sequence[int] | None,
+    factor_may_change: bool,
+    sound: set[tuple[int, ...]],
+) -> None:
+    """Add what one partition becomes, unless it is as it is wanted. `wanted` None: cancel. `sound`: lists of replicas that
+    were checked."""
     if wanted is None:
-        return _cancel(state, row)
+        _cancel(block, state, row)
+        return
     image = state.image
     target = tuple(wanted)
-    check_replicas(state, target)
-    members, before, leader, extra = image.isr(row), image.replicas(row), image.leader(row), image.extra(row)
-    adding, removing = extra.adding or (), extra.removing or ()
-    present = tuple([broker for broker in before if broker not in adding])
-    factor = len([broker for broker in before if broker not in removing])
+    if target not in sound:
+        check_replicas(state, target)
+        sound.add(target)
+    members, before, leader = image.isr(row), image.replicas(row), image.leader(row)
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    present = before
+    factor = len(before)
+    if image.is_moving(row):
+        adding, removing = image.adding(row), image.removing(row)
+        present = tuple([broker for broker in before if broker not in adding])
+        factor = len([broker for broker in before if broker not in removing])
     if not factor_may_change and len(target) != factor:
         raise ChangeRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(target)}",
         )
     if target == before and not adding and not removing:
-        return None
+        return
     added = tuple([broker for broker in target if broker not in present])
     gone = tuple([broker for broker in present if broker not in target])
-    if not set(added) - set(members):
+    if all([broker in members for broker in added]):
         whole = finish(state, row, target, members, leader)
         if whole is not None:
-            return whole[0]
+            block.extend(whole[0].block)
+            return
     replicas = target + gone
     isr = tuple([broker for broker in replicas if broker in members])
     if not isr:
@@ -102,14 +116,13 @@ def _reassign(state: State, row: int, wanted: Sequence[int] | None, factor_may_c
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain."
         )
     leads = leader if leader in isr else choose_leader(replicas, isr, able(state, row))
-    if (replicas, added, gone, leads) == (before, adding, removing, leader):
-        return None
-    return assigned(state, row, replicas, isr, leads, added, gone)
+    if (replicas, added, gone, leads) != (before, adding, removing, leader):
+        assign(block, state, row, replicas, isr, leads, added, gone)
 
 
-def _cancel(state: State, row: int) -> PartitionsSet:
-    """The op that cancels a reassignment: the partition returns to the replicas before it. Refused if none of them is
-    in the ISR any more."""
+def _cancel(block: Block, state: State, row: int) -> None:
+    """Cancel a reassignment: the partition returns to the replicas before it. Refused if none of them is in the ISR any
+    more."""
     image = state.image
     adding, removing = image.adding(row), image.removing(row)
     if not adding and not removing:
@@ -121,7 +134,7 @@ def _cancel(state: State, row: int) -> PartitionsSet:
     leader = image.leader(row)
     if leader not in isr:
         leader = choose_leader(before, isr, able(state, row))
-    return assigned(state, row, before, isr, leader)
+    assign(block, state, row, before, isr, leader)
 
 
 def list_partition_reassignments(
