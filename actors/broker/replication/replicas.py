@@ -14,7 +14,7 @@ import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.replication.alter_isr_requests import IsrProposals, Moved
 from actors.broker.replication.census import Census
 from actors.broker.replication.fetch_sessions import FINAL_EPOCH, Session, SessionPartition

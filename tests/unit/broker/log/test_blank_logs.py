@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.epochs import EpochCache
-from actors.broker.log.indexes import IndexCache
+from actors.broker.log.index_cache import IndexCache
+from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.log import MADE_LATE, PartitionLog
 from actors.broker.log.moving import Move
 from tests.simulator.disk import VirtualDisk
