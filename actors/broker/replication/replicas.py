@@ -384,4 +384,4 @@ class Replicas:
 
 
 def _nobody_arrives(topic: bytes | str, number: int) -> None:
-    """Do nothing."""
+    """Have nothing follow the metadata: no partition of these replicas is ever arriving."""
