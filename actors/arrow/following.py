@@ -15,7 +15,7 @@ This file alone decides from where on a topic is followed, and what is committed
 4. What is committed are the positions behind the batches that were given, the last one included: after a restart nothing of
    it comes again, and nothing is left out. Nothing is committed unless `commit` is called.
 5. Each leader has one request under way, which leaves before what the last one brought is given: not more than two answers
-   of each broker are held.
+   of each broker are held. A broker that is frozen keeps nothing of the others back.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from actors.arrow.ranges import Place, Range, ranges
 from actors.arrow.reading import DAY_S, LARGE, Partition
 from actors.client.asks import Know, Pause, Steps
-from actors.client.errors import ClientError, Interrupted
+from actors.client.errors import ClientError, Interrupted, NotInTime
 from actors.client.metadata import Metadata
 from actors.client.operations import groups
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
@@ -94,6 +94,11 @@ class Followed:
     def is_over(self) -> bool:
         """Whether there is an error behind what was fetched."""
         return self._error is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was fetched that is not given yet."""
+        return bool(self._ready)
 
     def _begin(self, config: ClientConfig) -> Steps[Fetcher]:
         """Find the positions to begin at. Raises ClientError."""
@@ -247,6 +252,8 @@ class Following:
         self._loop: asynchronous.Kafka | None = None
         self._preparing: Task[list[int]] | None = None
         self._under_way: dict[int, Task[list[Result]]] = {}
+        self._nodes: set[int] = set()
+        """The brokers that are to be asked, as it was found last."""
 
     @property
     def positions(self) -> dict[Part, int]:
@@ -265,11 +272,17 @@ class Following:
         return self._preparing
 
     def _ask(self, kafka: blocking.Kafka | asynchronous.Kafka, prepared: Task[list[int]]) -> None:
-        """Ask the brokers of which no answer is under way. Raises ClientError."""
-        self._preparing = None
-        for node in prepared.result():
-            if node not in self._under_way:
-                self._under_way[node] = kafka.start(self._followed.fetch(node), DAY_S)
+        """Ask the brokers of which no answer is under way. Where it takes long to find out which they are, as where a frozen
+        broker is asked for it, the others are asked on. Raises ClientError."""
+        if prepared.done:
+            self._preparing = None
+            try:
+                self._nodes = set(prepared.result())
+            except NotInTime:
+                if not self._under_way:
+                    raise
+        for node in sorted(self._nodes - self._under_way.keys()):
+            self._under_way[node] = kafka.start(self._followed.fetch(node), DAY_S)
 
     # ---- for a thread
 
@@ -296,8 +309,10 @@ class Following:
         while True:
             if not followed.is_over:
                 prepared = self._prepare(kafka)
-                if not kafka.wait_until([prepared], until_us):
+                if not kafka.wait_until([prepared, *self._under_way.values()], until_us):
                     return followed.give()
+                if not followed.holds:
+                    self._done()
                 self._ask(kafka, prepared)
             if (found := followed.give()) is not None:
                 return found
@@ -340,7 +355,9 @@ class Following:
         while True:
             if not followed.is_over:
                 prepared = self._prepare(kafka)
-                await kafka.wait(prepared)
+                await kafka.wait(prepared, *self._under_way.values())
+                if not followed.holds:
+                    self._done()
                 self._ask(kafka, prepared)
             if (found := followed.give()) is not None:
                 return found

@@ -640,7 +640,7 @@ class Client:
         return bool(metadata.brokers) and all(
             topic in metadata.topics
             and metadata.topics[topic].updated_us >= oldest_us
-            and all(part.leader >= 0 for part in metadata.topics[topic].partitions.values())
+            and all(part.leader in metadata.brokers for part in metadata.topics[topic].partitions.values())
             for topic in topics
         )
 

@@ -19,7 +19,7 @@ from actors.client.connection import Lost
 from actors.client.errors import Action, ClientError, action, refused
 from actors.client.metadata import Metadata
 from actors.client.operations.leaders import Part, by_topic
-from actors.client.operations.offsets import EpochEnd, epoch_ends
+from actors.client.operations.offsets import EARLIEST, EpochEnd, Found, epoch_ends, list_offsets
 from actors.client.properties import ClientConfig
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import ZERO_UUID, message
@@ -70,7 +70,7 @@ class Diverged(NamedTuple):
     partition: int
     offset: int
     end_offset: int
-    """The offset up to which what was read is in the log."""
+    """The offset up to which what was read is in the log; where the leader knows nothing of that, the log's beginning."""
 
 
 class Failed(NamedTuple):
@@ -152,7 +152,7 @@ class Fetcher:
     def prepare(self) -> Steps[tuple[list[int], list[Result]]]:
         """Learn which brokers are to be asked. Returns them, and what is to be told before."""
         active = [part for part, place in self._places.items() if not place.halted]
-        metadata: Metadata = yield Know(tuple({topic for topic, _ in active}), fresh=self._stale)
+        metadata: Metadata = yield Know(tuple(dict.fromkeys(topic for topic, _ in active)), fresh=self._stale)
         self._stale = False
         told: list[Result] = [one for part in active if (one := self._absent(metadata, part)) is not None]
         told += yield from self._check(metadata)
@@ -235,6 +235,7 @@ class Fetcher:
         ends: dict[Part, EpochEnd | ClientError] = yield from epoch_ends(
             {part: place.epoch for part, (place, _) in wanted.items()}
         )
+        ends = yield from self._known_ends(ends)
         for part, end in ends.items():
             place, epoch = wanted[part]
             if self._places.get(part) is not place:  # it was left meanwhile, or is read from elsewhere
@@ -249,6 +250,17 @@ class Fetcher:
                 place.halted = True
                 told.append(Diverged(*part, place.offset, end.end_offset))
         return told
+
+    def _known_ends(self, ends: dict[Part, EpochEnd | ClientError]) -> Steps[dict[Part, EpochEnd | ClientError]]:
+        """The same; where a leader knows nothing of an epoch, with the beginning of its log: nothing behind it is proven to
+        be what was read. Java's consumers begin anew then, by auto.offset.reset."""
+        unknown = [part for part, end in ends.items() if isinstance(end, EpochEnd) and end.end_offset < 0]
+        if not unknown:
+            return ends
+        begins: dict[Part, Found | ClientError] = yield from list_offsets(unknown, EARLIEST)
+        return ends | {
+            part: EpochEnd(-1, one.offset) if isinstance(one, Found) else one for part, one in begins.items()
+        }
 
     def _is_unchecked(self, metadata: Metadata, part: Part) -> bool:
         """Whether there is a new leader that was not asked yet."""

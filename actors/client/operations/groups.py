@@ -184,9 +184,12 @@ def classic_assignment(data: bytes) -> dict[str, list[int]]:
 # ---- offsets
 
 
-def committed(group: str, parts: Iterable[Part] | None = None, *, stable: bool = False) -> Steps[dict[Part, Any]]:
+def committed(
+    group: str, parts: Iterable[Part] | None = None, *, stable: bool = False, tries: int = 0
+) -> Steps[dict[Part, Any]]:
     """The committed offset of each partition, or its ClientError; partitions without one are left out. None: all.
-    `stable`: wait for open transactions that commit offsets (KIP-447)."""
+    `stable`: wait for open transactions that commit offsets (KIP-447). `tries`: how often that is looked for, before it is
+    UNSTABLE_OFFSET_COMMIT; 0: until there is no more time. Raises ClientError."""
     kind = message("OffsetFetchRequest")
     topics = None if parts is None else by_topic(parts)
 
@@ -224,8 +227,10 @@ def committed(group: str, parts: Iterable[Part] | None = None, *, stable: bool =
             raise refused(f"group {group}", told.error_code)
         if all(one.error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT for topic in told.topics for one in topic.partitions):
             break
-        yield Pause(attempt=attempt)
         attempt += 1
+        if attempt == tries:
+            raise refused(f"group {group}", int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        yield Pause(attempt=attempt - 1)
     found: dict[Part, Any] = {}
     for topic in told.topics:
         for one in topic.partitions:

@@ -31,7 +31,7 @@ def of_leaders(
     found: dict[Part, Any] = {}
     attempt, fresh = 0, False
     while left:
-        metadata: Metadata = yield Know(tuple({topic for topic, _ in left}), fresh=fresh)
+        metadata: Metadata = yield Know(tuple(dict.fromkeys(topic for topic, _ in left)), fresh=fresh)
         for part in list(left):
             try:
                 existing(metadata, part)

@@ -251,7 +251,7 @@ class Producer:
             left.setdefault(one.part, []).append(one)
         attempt, fresh, id = 0, False, (self._id, self._epoch)
         while left:
-            metadata: Metadata = yield Know(tuple({topic for topic, _ in left}), fresh=fresh)
+            metadata: Metadata = yield Know(tuple(dict.fromkeys(topic for topic, _ in left)), fresh=fresh)
             if id != (self._id, self._epoch):
                 raise ClientError("other batches of the producer have failed, and their numbers with them")
             self._number(left)

@@ -4,6 +4,8 @@ The end (`-e`) is where each partition ended when the command began. Positions c
 log ends in a transaction's marker or in records that compaction took away. Where a log was cut meanwhile, which an unclean
 election does, it ends where the log ends then: records that are lost are told, and not waited for.
 
+Each broker is asked by itself: one that is frozen keeps no other's records back (`host/client/reading.py`).
+
 What is printed is flushed before a group's offsets are committed, so nothing is committed that was not printed.
 """
 
@@ -13,20 +15,27 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
+from actors.client.errors import ClientError
 from actors.client.operations import groups, topics
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange
 from actors.client.operations.group_offsets import places
 from actors.client.operations.leaders import Part, existing
 from actors.client.operations.records import records
+from actors.client.tasks import Task
 from actors.command.by_address.connection import connected, wrong
 from actors.command.by_address.places import where
 from actors.command.output import record_format
 from actors.command.output.pipe import open_pipe
 from actors.command.output.record_format import PrintedRecord
 from actors.host.client.blocking import Kafka
+from actors.host.client.reading import Reading
 from actors.printable import expressed, unguarded
+from actors.wire.errors import ErrorCode
 
+STABLE_TRIES = 4
+"""How often a group is asked for its offsets before it is said what is waited for."""
 COMMIT_S = 1.0
 """The time between two commits of a group's offsets, s."""
 Write = Callable[[PrintedRecord], None]
@@ -89,6 +98,9 @@ class _Reader:
         positions = self._begin(start)
         self._ends = {part: span.latest for part, span in self._spans.items()} if options.exit else {}
         self._fetcher = Fetcher(kafka.config, {})
+        self._reading = Reading(kafka, self._fetcher)
+        self._looking: Task[dict[Part, places.Span]] | None = None
+        """What finds out where logs end now; None: nothing does."""
         for part, offset in positions.items():
             self._fetcher.seek(*part, offset, self._epochs.get(part, -1))
         self._open = set(parts)
@@ -108,18 +120,32 @@ class _Reader:
                     span = self._spans[part]
                     _note(f"{_named(part)} has offsets {span.earliest} to {span.latest}: it is read from {offset}")
             return found
-        committed = places.whole(self._kafka.run(groups.committed(self._group, self._spans)))
+        committed = places.whole(self._stable(self._group))
         self._epochs = {part: one.leader_epoch for part, one in committed.items()}
         return {
             part: committed[part].offset if part in committed else span.earliest for part, span in self._spans.items()
         }
 
+    def _stable(self, group: str) -> dict[Part, Any]:
+        """The offsets of the group, once no open transaction commits any, as Kafka's own consumers wait for (KIP-447): what
+        is committed then would be printed twice. Raises ClientError."""
+        said = False
+        while True:
+            try:
+                return self._kafka.run(groups.committed(group, self._spans, stable=True, tries=STABLE_TRIES))
+            except ClientError as error:
+                if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                    raise
+            if not said:
+                _note(f"group {group}: a transaction that commits offsets is open, and its end is waited for")
+                said = True
+
     def read(self) -> None:
         """Print until the end, the count, or for ever. Raises ClientError, BrokenPipeError."""
         while self._open and self._left != 0:
-            found = self._kafka.run(self._fetcher.fetch())
+            found = self._reading.next()
             if not found and self._ends:
-                self._look_for_ends(sorted(self._open))
+                self._look_for_ends()
             for result in found:
                 part = result.topic, result.partition
                 if part not in self._open or self._left == 0:
@@ -167,10 +193,16 @@ class _Reader:
         self._fetcher.seek(*part, offset)
         self._leave_at_end(part, offset)
 
-    def _look_for_ends(self, parts: list[Part]) -> None:
-        """With `-e`, note where these logs end now, if that is nearer than when the command began. Raises ClientError."""
-        for part, span in self._kafka.run(places.spans(parts, self._kafka.config.isolation)).items():
-            if span.latest < self._ends[part]:
+    def _look_for_ends(self) -> None:
+        """With `-e`, note where these logs end now, if that is nearer than when the command began. A leader that does not
+        answer is waited for beside the reading. Raises ClientError."""
+        if self._looking is None:
+            self._looking = self._kafka.start(places.spans(sorted(self._open), self._kafka.config.isolation))
+        if not self._looking.done:
+            return
+        looking, self._looking = self._looking, None
+        for part, span in looking.result().items():
+            if part in self._open and span.latest < self._ends[part]:
                 self._lost(part, span.latest, self._ends[part])
                 self._ends[part] = span.latest
                 self._leave_at_end(part, self._fetcher.position(*part))

@@ -77,6 +77,8 @@ class Listening:
                     request = framing.decode_request(name, header.api_version, frame, position)
                     self.asked.append(name)
                     answer = self._answer(name, header.api_version, request)
+                    if answer is None:
+                        continue
                     sock.sendall(b"".join(
                         framing.encode_response(name, header.api_version, header.correlation_id, answer)
                     ))  # fmt: skip

@@ -418,6 +418,20 @@ def test_an_older_leader_epoch_does_not_replace_a_newer_one() -> None:
     assert seen == [(2, 5), (2, 5), (1, 6)]
 
 
+def test_a_leader_that_is_none_of_the_brokers_is_asked_for_anew() -> None:
+    """It began a moment ago, say: what was told is of no use, and is not kept until it is too old."""
+    leaders = [9, 2]
+    world, _, _ = two(Metadata=lambda *_: world.metadata(t=(5, [leaders.pop(0)])))
+
+    def steps() -> Steps[list[int]]:
+        found = []
+        for _ in range(3):
+            found.append((yield Know(("t",))).leader("t", 0))
+        return found
+
+    assert world.run(steps()) == [9, 2, 2]
+
+
 def test_a_topic_that_is_gone_is_forgotten() -> None:
     gone = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     answers: list[Any] = [(5, [2]), gone]

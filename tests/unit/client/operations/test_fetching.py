@@ -189,6 +189,25 @@ def test_a_log_that_ends_before_what_was_read_is_told() -> None:
     assert asked == [1] and not second.asked
 
 
+@pytest.mark.parametrize(
+    ("begins", "told"), [(0, [Diverged("t", 0, 5, 0)]), (4, [Diverged("t", 0, 5, 4)]), (5, []), (9, [])]
+)
+def test_a_leader_that_knows_nothing_of_what_was_read_has_lost_it(begins: int, told: list[Result]) -> None:
+    """All behind the beginning of its log: nothing says that what is there now is what was read."""
+    where = [(1, [1])]
+    moved = part(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    made = world(Broker(reply(part(0, batch(0, 5))), reply(moved)), Broker(), leaders=lambda: where[0])
+    kind = message("ListOffsetsResponse")
+    offset = kind.ListOffsetsPartitionResponse(partition_index=0, offset=begins)
+    for one in made.servers.values():
+        one.answers["OffsetForLeaderEpoch"] = epoch_end(-1)
+        one.answers["ListOffsets"] = kind(topics=[kind.ListOffsetsTopicResponse(name="t", partitions=[offset])])
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    made.run(rounds(fetcher, 2))
+    where[0] = (2, [2])
+    assert made.run(rounds(fetcher, 1)) == [told]
+
+
 def test_records_that_are_damaged_are_told_with_their_place() -> None:
     for data in (b"\0" * 61 + b"x" * 20, batch(0)[:-3]):
         made = world(Broker(reply(part(0, data))))

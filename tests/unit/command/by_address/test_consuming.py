@@ -13,6 +13,7 @@ from actors.client.operations.group_offsets.places import Span
 from actors.client.operations.groups import Committed
 from actors.command.by_address import consuming
 from actors.command.output.record_format import PrintedRecord
+from actors.wire.errors import ErrorCode
 from fastpath.records.batch import Builder
 from tests.unit.command.by_address.test_words import options
 
@@ -38,9 +39,6 @@ class Leaves:
 
     def leave(self, topic: str, partition: int) -> None:
         self.left.append((topic, partition))
-
-    def fetch(self) -> str:
-        return "a fetch"
 
     def position(self, topic: str, partition: int) -> int:
         return 12
@@ -148,16 +146,45 @@ def test_what_was_lost_is_told_and_reading_goes_on_behind_it(
 @pytest.mark.parametrize(("latest", "shown"), [(7, 7), (12, 12), (13, None)])
 def test_what_was_lost_is_not_waited_for(latest: int, shown: int | None, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing comes, since the log was cut; 13: it was not, and the rest is late."""
-    answers: list[Any] = [[], [fetched(12, 1)]]
+    answers: list[Any] = [[], [], [fetched(12, 1)]]
 
-    def run(steps: Any) -> Any:
-        return answers.pop(0) if steps == "a fetch" else {PART: Span(0, latest)}
+    def start(steps: Any) -> Any:
+        steps.close()
+        return argparse.Namespace(done=True, result=lambda: {PART: Span(0, latest)})
 
-    one = reader(ends={PART: 13}, shown={PART: 12}, commit_s=time.monotonic())
-    one._kafka.run = run
+    one = reader(ends={PART: 13}, shown={PART: 12}, commit_s=time.monotonic(), looking=None)
+    one._kafka.start = start
+    one._reading = argparse.Namespace(next=lambda: answers.pop(0))
     one.read()
     assert one._open == set() and one._shown == {PART: 13 if shown is None else shown}
     assert one.printed == ([12] if shown is None else [])
     assert capsys.readouterr().err == (
         "" if shown is None else f"rayft: t/0: offsets {latest} to 12 were lost with their leader\n"
+    )
+
+
+def test_a_group_whose_offsets_are_in_a_transaction_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Kafka's own consumers do (KIP-447): what is being committed would be printed again. It is said once."""
+    answers: list[Any] = [
+        ClientError("unstable", ErrorCode.UNSTABLE_OFFSET_COMMIT),
+        ClientError("unstable", ErrorCode.UNSTABLE_OFFSET_COMMIT),
+        {PART: Committed(7, -1, "")},
+    ]
+    asked: list[Any] = []
+    monkeypatch.setattr(consuming.groups, "committed", lambda *some, **more: asked.append(more))
+
+    def run(steps: Any) -> Any:
+        found = answers.pop(0)
+        if isinstance(found, ClientError):
+            raise found
+        return found
+
+    one = reader(spans={PART: Span(0, 9)}, group="g")
+    one._kafka.run = run
+    assert one._begin(None) == {PART: 7}
+    assert asked == 3 * [{"stable": True, "tries": consuming.STABLE_TRIES}]
+    assert capsys.readouterr().err == (
+        "rayft: group g: a transaction that commits offsets is open, and its end is waited for\n"
     )

@@ -1,0 +1,79 @@
+"""A reader of several brokers with real sockets: one that is silent keeps nothing of the others back."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from actors.client.errors import NotInTime
+from actors.client.operations.fetching import Fetched, Fetcher
+from actors.host.client.blocking import connect
+from actors.host.client.reading import Reading
+from actors.wire.messages import message
+from fastpath.records.batch import Builder
+from tests.unit.client.listening import Listening
+
+SETTINGS = {"request.timeout.ms": 60_000, "fetch.max.wait.ms": 10, "metadata.max.age.ms": 200}
+
+
+def records(base: int) -> bytes:
+    builder = Builder(base_offset=base, epoch=1)
+    builder.append(None, b"v")
+    return bytes(builder.build())
+
+
+def test_a_broker_that_is_frozen_keeps_no_others_records_back() -> None:
+    """Neither those that come now nor those that come later, also when it is the one that is asked for metadata."""
+    thawed = threading.Event()
+    kind = message("FetchResponse")
+
+    def fetch(server: Any, version: int, request: Any) -> Any:
+        asked = [(topic.topic_id, one) for topic in request.topics for one in topic.partitions]
+        data = [
+            kind.FetchableTopicResponse(
+                topic_id=id,
+                partitions=[kind.PartitionData(partition_index=one.partition, records=records(one.fetch_offset))],
+            )
+            for id, one in asked
+        ]
+        return kind(responses=data)
+
+    def frozen(server: Any, version: int, request: Any) -> Any:
+        thawed.wait(60)
+
+    with Listening({"Fetch": fetch}) as first, Listening({"Fetch": frozen}) as second:
+        metadata = two_brokers(first, second)
+        first.server.answers["Metadata"] = metadata
+        second.server.answers["Metadata"] = frozen
+        with connect(first.address, SETTINGS) as kafka:
+            fetcher = Fetcher(kafka.config, {("t", 0): 0, ("t", 1): 0})
+            reading, found, began = Reading(kafka, fetcher), 0, time.monotonic()
+            while found < 20 and time.monotonic() < began + 30:
+                found += sum(isinstance(one, Fetched) and one.partition == 0 for one in reading.next())
+            thawed.set()
+        assert found >= 20
+
+
+def two_brokers(first: Listening, second: Listening) -> Any:
+    """Metadata of a topic whose two partitions are led by two brokers."""
+    kind = message("MetadataResponse")
+    brokers = [
+        kind.MetadataResponseBroker(node_id=id, host="127.0.0.1", port=one.server.port)
+        for id, one in ((1, first), (2, second))
+    ]
+    parts = [
+        kind.MetadataResponsePartition(
+            partition_index=number, leader_id=number + 1, leader_epoch=1, replica_nodes=[1, 2], isr_nodes=[1, 2]
+        )
+        for number in range(2)
+    ]
+    topic = kind.MetadataResponseTopic(name="t", topic_id=b"t" * 16, partitions=parts)
+    return lambda server, version, request: kind(brokers=brokers, controller_id=1, topics=[topic])
+
+
+def test_where_nobody_answers_it_ends_in_time() -> None:
+    with Listening({"Metadata": lambda *_: None}) as silent:
+        settings = {**SETTINGS, "default.api.timeout.ms": 300, "request.timeout.ms": 200}
+        with connect(silent.address, settings) as kafka, pytest.raises(NotInTime):
+            Reading(kafka, Fetcher(kafka.config, {("t", 0): 0})).next()
