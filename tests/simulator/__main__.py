@@ -1,5 +1,6 @@
-"""`python -m tests.simulator --seed N` replays one world; `--seeds N [--first M]` runs many on all cores. `--kind NAME` runs
-another kind of world than the simulator's own (`planted/worlds.py`), `--kind all` each seed in a world of every kind.
+"""`python -m tests.simulator --seed N` replays one world; `--seeds N [--first M]` runs many on all cores, each in a world
+of the simulator's own and in those of the client by address. `--kind NAME` runs another kind (`planted/worlds.py`), `--kind
+all` each seed in a world of every kind.
 """
 
 import argparse
@@ -10,6 +11,8 @@ from tests.simulator.planted.kinds import run
 from tests.simulator.planted.worlds import WORLDS
 
 ALL = "all"
+OF_CLIENT = ("by address", "unclean")
+"""The kinds of worlds in which the real client works."""
 LINES = 200
 """How many lines of a failed world are printed, unless the whole log is asked for."""
 
@@ -19,15 +22,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="replay this world, exactly")
     parser.add_argument("--seeds", type=int, default=100, help="run so many worlds (default 100)")
     parser.add_argument("--first", type=int, default=0, help="beginning with this seed")
-    parser.add_argument("--kind", choices=[*WORLDS, ALL], default=GENERAL, help="the kind of world (default general)")
+    parser.add_argument(
+        "--kind",
+        choices=[*WORLDS, ALL],
+        help="the kind of world (default: general, and those of the client by address)",
+    )
     parser.add_argument("--jobs", type=int, help="processes; default: one a core")
     parser.add_argument("--log", metavar="FILE", help="with --seed: write every event to FILE, one a line")
     args = parser.parse_args()
     if args.seed is None:
-        return 1 if report(args.first, args.seeds, args.jobs, [*WORLDS] if args.kind == ALL else [args.kind]) else 0
+        kinds = [*WORLDS] if args.kind == ALL else [args.kind] if args.kind else [GENERAL, *OF_CLIENT]
+        return 1 if report(args.first, args.seeds, args.jobs, kinds) else 0
     if args.kind == ALL:
         parser.error("--seed replays one world: name its kind")
-    return _replay(args.kind, args.seed, args.log)
+    return _replay(args.kind or GENERAL, args.seed, args.log)
 
 
 def _replay(kind: str, seed: int, path: str | None) -> int:

@@ -1,4 +1,8 @@
-"""The rule that a last stable offset is at most the high watermark, and falls only where that falls (KIP-98)."""
+"""The rule that a last stable offset is at most the high watermark, and falls only where that falls (KIP-98).
+
+It may fall where a log is cut, too. What a process had known before it began anew is gone then: a marker that it had found
+replicated once, and that lies behind the high watermark with which it began, counts as open again until that has passed it.
+"""
 
 from typing import Any
 
@@ -23,7 +27,9 @@ class StableOffsets:
         seen = self._seen.setdefault(process.name, {})
         known = seen.get(partition, 0)
         seen[partition] = stable
-        if stable > high_watermark or (stable < known and high_watermark >= before.high_watermark):
+        was_cut = partition.log.log_end_offset < before.log_end_offset
+        falls = stable < known and high_watermark >= before.high_watermark and not was_cut
+        if stable > high_watermark or falls:
             raise Violation(
                 self.name,
                 f"{process.name} calls {stable} the last stable offset of {partition!r} after {known}, with the high "

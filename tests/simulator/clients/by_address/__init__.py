@@ -1,0 +1,1 @@
+"""Work that the real client (`actors/client`) does in a simulated cluster."""
