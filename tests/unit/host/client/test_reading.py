@@ -24,7 +24,7 @@ def records(base: int) -> bytes:
 
 
 def test_a_broker_that_is_frozen_keeps_no_others_records_back() -> None:
-    """Neither those that come now nor those that come later, also when it is the one that is asked for metadata."""
+    """Neither those that come now nor those that come later, also while nobody answers a question for metadata."""
     thawed = threading.Event()
     kind = message("FetchResponse")
 
@@ -43,14 +43,16 @@ def test_a_broker_that_is_frozen_keeps_no_others_records_back() -> None:
         thawed.wait(60)
 
     with Listening({"Fetch": fetch}) as first, Listening({"Fetch": frozen}) as second:
-        metadata = two_brokers(first, second)
-        first.server.answers["Metadata"] = metadata
+        told = two_brokers(first, second)
+        told_once: list[Any] = [told]
         second.server.answers["Metadata"] = frozen
+        first.server.answers["Metadata"] = lambda *some: told_once.pop()(*some) if told_once else None
         with connect(first.address, SETTINGS) as kafka:
             fetcher = Fetcher(kafka.config, {("t", 0): 0, ("t", 1): 0})
             reading, found, began = Reading(kafka, fetcher), 0, time.monotonic()
             while found < 20 and time.monotonic() < began + 30:
-                found += sum(isinstance(one, Fetched) and one.partition == 0 for one in reading.next())
+                more = sum(isinstance(one, Fetched) and one.partition == 0 for one in reading.next())
+                found += more if first.asked.count("Metadata") > 1 else 0
             thawed.set()
         assert found >= 20
 
