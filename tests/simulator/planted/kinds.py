@@ -59,6 +59,8 @@ class Kind(NamedTuple):
     """The pause in ms of producers of compacted topics."""
     begun: Callable[[], Sequence[Patch]] = list
     """Patches that say where counters begin."""
+    simulation: type[Simulation] = Simulation
+    """What a run is: who works there, and what is judged besides."""
 
 
 def run(kind: Kind, seed: int, until_ms: int = -1, *, keep_log: bool = False) -> Result:
@@ -85,7 +87,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1, *, keep_log: bool = False) ->
             stack.enter_context(instead(owner, name, value))
         for patch in kind.begun():
             stack.enter_context(patch)
-        one = Simulation(seed, keep_log=keep_log)
+        one = kind.simulation(seed, keep_log=keep_log)
         if until_ms >= 0:
             one.world.at(until_ms * 1000, _stop)
         return one.run()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from actors.metadata.topic_names import OFFSETS_TOPIC
-from tests.simulator import faults, simulation
+from tests.simulator import by_address, faults, simulation, unclean
 from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
@@ -543,6 +543,20 @@ WORLDS: dict[str, Kind] = {
         faulty_ms=20_000,
         pause_ms=(50, 400),
         pipeline=HastyPipeline,
+    ),
+    "by address": Kind(
+        by_address.shape,
+        by_address.ClientFaults,
+        faulty_ms=15_000,
+        pause_ms=(50, 900),
+        simulation=by_address.ByAddress,
+    ),
+    "unclean": Kind(
+        unclean.shape,
+        unclean.UncleanFaults,
+        faulty_ms=30_000,
+        pause_ms=(100, 2_500),
+        simulation=unclean.Unclean,
     ),
     "quiet": Kind(
         _shape("quiet", [THREE, PAIR], REBALANCED),

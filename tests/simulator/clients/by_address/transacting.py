@@ -18,7 +18,7 @@ from tests.simulator.clients.by_address.writing import batch
 from tests.simulator.clients.transactions.transactional import Plan
 from tests.simulator.history import Attempt, History
 
-STEP_MS = 15_000
+STEP_MS, HASTY_MS = 15_000, 150
 COPIED_MAX = 4
 
 
@@ -66,7 +66,8 @@ class Transacting:
         driven = self._driven
         while True:
             try:
-                await driven.do(producer.commit() if commit else producer.abort(), STEP_MS)
+                hasty = self._number % 3 == 0  # and does not know what came of it, when its time is over
+                await driven.do(producer.commit() if commit else producer.abort(), HASTY_MS if hasty else STEP_MS)
             except Died:
                 return False
             except ClientError as error:
