@@ -7,8 +7,9 @@ Records of 100 bytes in six partitions of one broker, all columns but headers; w
 one table, with acks=all and idempotence on either side, into a new topic each time. All take turns, in an order that
 changes from round to round; the best of the rounds counts on either side, and the median of the rounds' ratios. `raw`
 is what the same client reads without making columns, or writes of batches that were made before: the limit that is
-left. The memory is that of a process of its own which reads or writes once, above what it has after its imports. A
-profile of one write says where its time goes.
+left. `--what tls` reads a topic of a broker of rayft through TLS 1.3 and without it, in turn. The memory is that of a
+process of its own which reads or writes once, above what it has after its imports. A profile of one write says where
+its time goes.
 """
 
 import argparse
@@ -18,9 +19,11 @@ import pstats
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -35,7 +38,7 @@ from actors.client.operations.producing import Placed
 from actors.client.operations.producing import Producer as Sender
 from actors.client.properties import CODECS
 from actors.host.client.blocking import clock_ms, connect
-from bench import apache, frames
+from bench import apache, frames, tls
 from fastpath.arrow.columns_to_batches import Batches, Closed
 
 PARTITIONS = 6
@@ -89,6 +92,33 @@ def fill(servers: str, topic: str, records: int, codec: str) -> None:
 def by_address(servers: str, topic: str) -> int:
     """`rayft.read`."""
     return sum(batch.num_rows for batch in rayft.read(servers, topic))
+
+
+def through_tls(records: int, rounds: int, codec: str) -> None:
+    """Print how fast a topic is read through TLS, and without it."""
+    with tempfile.TemporaryDirectory() as home, tls.rayft_cluster(Path(home), tls.certificates(Path(home))) as side:
+        plain, topic = side.cluster.plain, f"tls-{codec}"
+        with connect(plain) as kafka:
+            kafka.run(topics.create([topics.NewTopic(topic, PARTITIONS, 1)]))
+        fill(plain, topic, records, codec)
+        config = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": f"{home}/ca.pem"}
+        ways: dict[str, Callable[[], int]] = {
+            "plaintext": lambda: by_address(plain, topic),
+            "tls": lambda: sum(
+                one.num_rows for one in rayft.read(side.cluster.bootstrap_servers, topic, config=config)
+            ),
+        }
+        rates: dict[str, list[float]] = {name: [] for name in ways}
+        for number in range(rounds + 1):
+            for name in list(ways) if number % 2 else list(ways)[::-1]:
+                begin = time.perf_counter()
+                assert ways[name]() == records
+                if number:
+                    rates[name].append(records / (time.perf_counter() - begin) / 1e6)
+        ratio = statistics.median(a / b for a, b in zip(rates["tls"], rates["plaintext"], strict=True))
+        for name, found in rates.items():
+            print(f"rayft   {codec:8}{name:12}{max(found):10.2f}", flush=True)
+        print(f"rayft   {codec:8}TLS is {ratio:.2f} of plaintext, the median of {rounds} rounds", flush=True)
 
 
 def by_hand(servers: str, topic: str) -> int:
@@ -276,7 +306,9 @@ def main() -> int:
     parser.add_argument("--broker", nargs="+", default=["rayft", "kafka"])
     args = parser.parse_args()
     print(f"{'broker':8}{'codec':8}{'reader':12}{'best, M/s':>10}{'median of ratios to by hand':>30}")
-    for broker in args.broker:
+    for codec in args.codec if "tls" in args.what else ():
+        through_tls(args.records, args.rounds, codec)
+    for broker in args.broker if {"read", "write"} & {*args.what} else ():
         kind = rayft.Cluster if broker == "rayft" else apache.ApacheKafka
         with kind(controllers=1, brokers=1) as cluster:
             servers = cluster.bootstrap_servers

@@ -28,8 +28,10 @@ T = TypeVar("T")
 PARTS_MAX = 64
 BROKEN_OFF = "it was broken off"
 """Why a connection ends on which something was interrupted, as by Ctrl-C: nobody knows how many bytes came and went."""
-READS_MAX = 64
+READS_MAX = 16
 """How many reads one connection may have before the others have their turn."""
+RECORDS_MAX = 16
+"""How many records of TLS one read takes, of 16 KiB at most."""
 
 
 def now_us() -> int:
@@ -354,18 +356,12 @@ class Kafka:
             room = self.client.buffer(conn)
             if room is None:
                 return
-            try:
-                count = sock.recv_into(room)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return
-            except OSError as error:
-                self._lost(conn, failed(found.server, error))
-                return
-            if not count:
-                self._lost(conn, "the connection was ended there")
-                return
-            self.client.filled(conn, count, now_us())
-            if count < len(room) and self._tls is None:
+            count, more, ended = _received(sock, room)
+            if count:
+                self.client.filled(conn, count, now_us())
+            if ended is not None:
+                self._lost(conn, failed(found.server, ended) if isinstance(ended, OSError) else ended)
+            if not more:
                 return
         if isinstance(sock, ssl.SSLSocket) and sock.pending():  # the selector does not see what TLS has taken already
             self._read(conn, found)
@@ -389,3 +385,22 @@ class Kafka:
             self._lost(conn, failed(found.server, error))
         else:
             self._listen(conn, found, selectors.EVENT_READ)
+
+
+def _received(sock: socket.socket, room: memoryview) -> tuple[int, bool, str | OSError | None]:
+    """Read what is there: (bytes, whether there may be more, why the connection is over or None). TLS gives 16 KiB at a
+    time: several go to the client at once."""
+    count = 0
+    try:
+        for _ in range(RECORDS_MAX if isinstance(sock, ssl.SSLSocket) else 1):
+            got = sock.recv_into(room[count:])
+            count += got
+            if not got:
+                return count, False, "the connection was ended there"
+            if count == len(room):
+                return count, True, None
+    except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return count, False, None
+    except OSError as error:
+        return count, False, error
+    return count, isinstance(sock, ssl.SSLSocket), None
