@@ -12,6 +12,7 @@ from tests.simulator.planted import (
     authorization,
     broker,
     bulk,
+    client,
     compaction,
     consumer_groups,
     controller,
@@ -30,7 +31,7 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "aged", "authorization", "broker", "bulk", "compaction", "consumer_groups", "controller", "log", "moves",
-    "planted", "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers", "streams_groups",
-    "transactions",
+    "PLANTED", "aged", "authorization", "broker", "bulk", "client", "compaction", "consumer_groups", "controller", "log",
+    "moves", "planted", "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers",
+    "streams_groups", "transactions",
 ]  # fmt: skip
