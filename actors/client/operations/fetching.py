@@ -252,8 +252,8 @@ class Fetcher:
         return told
 
     def _known_ends(self, ends: dict[Part, EpochEnd | ClientError]) -> Steps[dict[Part, EpochEnd | ClientError]]:
-        """The same; where a leader knows nothing of an epoch, with the beginning of its log: nothing behind it is proven to
-        be what was read. Java's consumers begin anew then, by auto.offset.reset."""
+        """The ends of epochs, with the beginning of its log where a leader knows nothing of one: nothing behind that is
+        proven to be what was read. Java's consumers begin anew then, by auto.offset.reset."""
         unknown = [part for part, end in ends.items() if isinstance(end, EpochEnd) and end.end_offset < 0]
         if not unknown:
             return ends
