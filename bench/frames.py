@@ -125,23 +125,27 @@ def rate(address: tuple[str, int], frames: Iterable[bytes], clients: int, check:
     return done / seconds
 
 
-def produce_latencies(address: tuple[str, int], topic: str, count: int, size: int = 100) -> list[float]:
-    """Seconds from sending a record with acks=all to its acknowledgement, `count` times in turn on one connection."""
+def produce(topic: str, records: int, size: int) -> bytes:
+    """A prepared Produce of version 9 with acks=all: one batch of so many records of `size` bytes for partition 0."""
     Request = message("ProduceRequest")
     builder = batch.Builder(timestamp_ms=int(time.time() * 1000))
-    builder.append(None, b"x" * size)
+    for _ in range(records):
+        builder.append(None, b"x" * size)
     part = Request.PartitionProduceData(index=0, records=bytes(builder.build()))
-    data = frame(
-        "Produce",
-        9,
-        Request(acks=-1, timeout_ms=30_000, topic_data=[Request.TopicProduceData(name=topic, partition_data=[part])]),
-    )
+    data = Request.TopicProduceData(name=topic, partition_data=[part])
+    return frame("Produce", 9, Request(acks=-1, timeout_ms=30_000, topic_data=[data]))
 
-    def check(answer: bytes) -> None:
-        reply = framing.decode_response("Produce", 9, answer)
-        if reply.responses[0].partition_responses[0].error_code:
-            raise RuntimeError(f"produce to {topic}: {reply.responses[0].partition_responses[0].error_code}")
 
+def check_produced(answer: bytes) -> None:
+    """Raise unless the batch was taken."""
+    reply = framing.decode_response("Produce", 9, answer)
+    if reply.responses[0].partition_responses[0].error_code:
+        raise RuntimeError(f"produce: {reply.responses[0].partition_responses[0].error_code}")
+
+
+def produce_latencies(address: tuple[str, int], topic: str, count: int, size: int = 100) -> list[float]:
+    """Seconds from sending a record with acks=all to its acknowledgement, `count` times in turn on one connection."""
+    data, check = produce(topic, 1, size), check_produced
     end = time.monotonic() + 10
     while True:  # a new topic's leader is known only a moment later
         try:

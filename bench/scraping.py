@@ -1,50 +1,36 @@
-"""What metrics that are scraped every second cost a node under load: `python -m bench.scraping [--pairs 30]`.
+"""What metrics that are scraped every second cost a node under load: `python -m bench.scraping [--pairs 60]`.
 
-One node, one producer that sends all the time, and windows in which the page is read every second as Prometheus reads it, in
-turn with windows in which it is not; two windows are a pair, and the order changes from pair to pair. Said are the medians
-over the pairs: the node's CPU time for a record, and records a second. CPU time is what other users of the machine hardly
-distort; a node that has a core to itself has as much less throughput as it has more CPU time for a record.
+One node and one connection with one request at a time, each with the same batch, so that a request costs the node the same
+however busy the machine is. In turn there are windows in which the page is read every second as Prometheus reads it, and
+windows in which it is not; two windows are a pair, and the order changes from pair to pair. Said are the medians over the
+pairs: the node's CPU time, all its threads, for a request, and requests a second. CPU time is what other users of the machine
+distort least; a node that has a core to itself has as much less throughput as it has more CPU time for a request.
 """
 
 import argparse
 import http.client
-import multiprocessing
 import os
-import random
 import socket
 import statistics
+import threading
 import time
-from multiprocessing.sharedctypes import Synchronized
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-
 import rayft
+from bench import frames
 
-TOPIC, PARTITIONS, SIZE = "load", 4, 100
+TOPIC = "load"
+RECORDS, SIZE = 100, 100
+"""Records of a request, and bytes of each."""
 ACCEPT = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 
 
 class Window(NamedTuple):
     """What a node did in some seconds."""
 
-    records: int
+    requests: int
     cpu_s: float
     wall_s: float
-    scrapes: int
-
-
-def load(servers: str, stop: "Synchronized[int]") -> None:
-    """Send records until told otherwise."""
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "batch.size": 1 << 16, "acks": "all"})
-    value, sent = random.randbytes(SIZE), 0
-    while not stop.value:
-        try:
-            producer.produce(TOPIC, value, partition=sent % PARTITIONS)
-            sent += 1
-        except BufferError:
-            producer.poll(0.01)
-    producer.flush(30)
 
 
 def cpu_s(pid: int) -> float:
@@ -64,71 +50,80 @@ def scrape(port: int) -> int:
 
 
 class Node:
-    """The node, as it is measured."""
+    """A node under a load of one request at a time."""
 
     def __init__(self, cluster: rayft.Cluster, port: int) -> None:
         (self.pid,) = set(cluster.pids.values())
         self.port = port
-        self._asking = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "none"})
-
-    def records(self) -> int:
-        """The records that the topic has."""
-        ends = [self._asking.get_watermark_offsets(TopicPartition(TOPIC, one), 10)[1] for one in range(PARTITIONS)]
-        return sum(ends)
+        self._connection = frames.Connection(cluster.address(1))
+        frames.check_created(self._connection.exchange(frames.create_topic(TOPIC)))
+        self._request = frames.produce(TOPIC, RECORDS, SIZE)
 
     def window(self, scraped: bool, window_s: float) -> Window:
         """What it does in a window."""
-        records, cpu, begun, scrapes = self.records(), cpu_s(self.pid), time.monotonic(), 0
-        for second in range(1, int(window_s) + 1):
-            if scraped:
-                scrape(self.port)
-                scrapes += 1
-            time.sleep(max(0.0, begun + second - time.monotonic()))
-        return Window(self.records() - records, cpu_s(self.pid) - cpu, time.monotonic() - begun, scrapes)
+        over = threading.Event()
+        scraper = threading.Thread(target=self._scrape, args=(over,))
+        if scraped:
+            scraper.start()
+        requests, cpu, begun = 0, cpu_s(self.pid), time.monotonic()
+        while time.monotonic() < begun + window_s:
+            frames.check_produced(self._connection.exchange(self._request))
+            requests += 1
+        found = Window(requests, cpu_s(self.pid) - cpu, time.monotonic() - begun)
+        over.set()
+        if scraped:
+            scraper.join()
+        return found
+
+    def _scrape(self, over: threading.Event) -> None:
+        while not over.wait(0.5):  # the window has whole seconds, and as many scrapes
+            scrape(self.port)
+            over.wait(0.5)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--window", type=float, default=5.0, metavar="S")
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--window", type=int, default=2, metavar="S")
     given = parser.parse_args()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"rayft.metrics.listen": f"127.0.0.1:{port}", "num.partitions": str(PARTITIONS)}
-    settings |= {"log.segment.bytes": str(64 << 20), "log.retention.bytes": str(128 << 20)}
-    context = multiprocessing.get_context("spawn")
-    stop = context.Value("i", 0)
+    settings = {"rayft.metrics.listen": f"127.0.0.1:{port}", "log.segment.bytes": str(64 << 20)}
+    settings |= {"log.retention.bytes": str(128 << 20), "log.retention.check.interval.ms": "5000"}
+    pairs: list[tuple[Window, Window]] = []
     with rayft.Cluster(1, 1, config=settings, combined=True) as cluster:
-        loading = context.Process(target=load, args=(cluster.bootstrap_servers, stop), daemon=True)
-        loading.start()
-        time.sleep(5)
         node = Node(cluster, port)
+        node.window(False, 3)
         size = scrape(port)
-        pairs: list[tuple[Window, Window]] = []
         for number in range(given.pairs):
             order = (False, True) if number % 2 == 0 else (True, False)
             found = {scraped: node.window(scraped, given.window) for scraped in order}
             pairs.append((found[False], found[True]))
-        stop.value = 1
-        loading.join(60)
+        node.close()
     report(pairs, size)
 
 
 def report(pairs: list[tuple[Window, Window]], size: int) -> None:
     """Print what came of it."""
-    cpu = [b.cpu_s / b.records / (a.cpu_s / a.records) for a, b in pairs]
-    rate = [b.records / b.wall_s / (a.records / a.wall_s) for a, b in pairs]
+    cpu = [b.cpu_s / b.requests / (a.cpu_s / a.requests) for a, b in pairs]
+    rate = [b.requests / b.wall_s / (a.requests / a.wall_s) for a, b in pairs]
     busy = statistics.median(a.cpu_s / a.wall_s for a, _ in pairs)
-    speed = statistics.median(a.records / a.wall_s for a, _ in pairs)
+    each = statistics.median(a.cpu_s / a.requests for a, _ in pairs)
+    scrape_s = statistics.median((b.cpu_s - a.cpu_s / a.requests * b.requests) / b.wall_s for a, b in pairs)
     print(f"{len(pairs)} pairs, load {os.getloadavg()[0]:.1f}; a page has {size} bytes, packed")
-    print(f"without scrapes: {speed:,.0f} records/s, the node uses {busy:.2f} of a core")
-    for name, column in (("CPU time for a record", cpu), ("records a second", rate)):
+    print(f"without scrapes: {each * 1e6:.0f} us of CPU for a request, the node uses {busy:.2f} of a core")
+    for name, column in (("CPU time for a request", cpu), ("requests a second", rate)):
         quarters = statistics.quantiles(column, n=4)
         middle = 100 * (statistics.median(column) - 1)
         print(
             f"{name}: {middle:+.2f}% with scrapes (half of the pairs {quarters[0] - 1:+.2%} to {quarters[2] - 1:+.2%})"
         )
+    print(f"a scrape: {1000 * scrape_s:.2f} ms of CPU, {scrape_s:.2%} of a core")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ def test_the_first_steps_of_the_tour(tmp_path: Path) -> None:
 def test_the_tutorial(tmp_path: Path) -> None:
     install, *blocks = BLOCKS.findall((ROOT / "docs" / "tutorial.md").read_text())
     assert "make build" in install and len(blocks) == 6
+    assert "pip install pyarrow" in install, "a build brings it to nobody, and `rayft replay` needs it"
     lines = run("".join(blocks), tmp_path)
     assert "1000" in lines and "200000" in lines, "each record once, over the kill of a broker"
     epochs = [int(found[1]) for line in lines if (found := re.search(r" leads, epoch (\d+)", line))]

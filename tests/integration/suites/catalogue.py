@@ -169,7 +169,7 @@ QUIX_STREAMS = Suite(
         *IN_PLACE,
         *(f"--ignore=tests/test_quixstreams/{path}" for path in (
             "test_sinks/test_community", "test_sinks/test_core/test_influxdb_v3.py",
-            "test_dataframe/test_joins/test_lookup_postgres.py",
+            "test_dataframe/test_joins/test_lookup_postgres.py", "test_models/test_serializers/test_schema_registry.py",
         )),
     ),
     config={"group.initial.rebalance.delay.ms": "10", "log.retention.ms": "-1"},
