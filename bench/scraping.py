@@ -1,10 +1,10 @@
 """What metrics that are scraped every second cost a node under load: `python -m bench.scraping [--pairs 60]`.
 
-One node and one connection with one request at a time, each with the same batch, so that a request costs the node the same
-however busy the machine is. In turn there are windows in which the page is read every second as Prometheus reads it, and
-windows in which it is not; two windows are a pair, and the order changes from pair to pair. Said are the medians over the
-pairs: the node's CPU time, all its threads, for a request, and requests a second. CPU time is what other users of the machine
-distort least; a node that has a core to itself has as much less throughput as it has more CPU time for a request.
+One node and one connection with one request at a time, each with the same batch, so that a request costs the node much
+the same however busy the machine is. In turn there are windows in which the page is read every second as Prometheus reads
+it, and windows in which it is not; two windows are a pair, and the order changes from pair to pair. Said are the medians
+over the pairs: the node's CPU time, all its threads, for a request, requests a second, and what a scrape costs, as a share
+of a core: so much of its throughput loses a node that has a core to itself and is busy all the time.
 """
 
 import argparse
