@@ -15,8 +15,8 @@ from typing import Any
 from actors.client.errors import ClientError
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
+from actors.host.client.schema_registry import Registry
 from actors.page.changes.nodes import Nodes
-from actors.page.decoding.registry import Registry
 from actors.page.live.lags import Lags
 from actors.page.live.polls import Polls
 from actors.page.live.quorums import Quorums

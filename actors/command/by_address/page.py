@@ -13,8 +13,8 @@ from actors.host.cluster_error import ClusterError
 from actors.printable import printable
 
 if TYPE_CHECKING:
+    from actors.host.client.schema_registry import Registry
     from actors.page.changes.nodes import Nodes
-    from actors.page.decoding.registry import Registry
     from actors.page.shown import Opening
 
 DEFAULTS = {"default.api.timeout.ms": "8000", "request.timeout.ms": "5000", "client.id": "rayft-ui"}
@@ -122,7 +122,7 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
 
 def _registry(options: argparse.Namespace, given: Mapping[str, str]) -> "Registry | None":
     """The schema registry, if one is named. Raises ValueError."""
-    from actors.page.decoding.registry import Registry
+    from actors.host.client.schema_registry import Registry
 
     url = options.schema_registry or given.get("schema.registry.url", "").partition(",")[0].strip()
     login = given.get("schema.registry.basic.auth.user.info") or given.get("basic.auth.user.info", "")

@@ -41,11 +41,20 @@ class Absent(Exception):
     """The registry does not give a schema. The text is one sentence."""
 
 
+class NoSuch(Absent):
+    """The registry says that it has no such schema."""
+
+
+class Unknown(str):
+    """The sentence of a registry that says that it has no such schema. Any other sentence may be another one in a while."""
+
+
 class Registry:
     """The schemas of one registry that were asked for."""
 
-    def __init__(self, url: str, login: str = "") -> None:
-        """`login`: name:password; empty: none but what the URL has. Raises ValueError for a URL that is none."""
+    def __init__(self, url: str, login: str = "", away_s: float = AWAY_S) -> None:
+        """`login`: name:password; empty: none but what the URL has. `away_s`: how long one that did not answer is not asked
+        again, s. Raises ValueError for a URL that is none."""
         wrong = ValueError("the schema registry has to be a URL, as http://localhost:8081.")
         try:
             split = urlsplit(url)
@@ -65,6 +74,7 @@ class Registry:
         """The characters of those."""
         self._absent: dict[int, tuple[float, str]] = {}
         """When a schema is asked for again, and why there is none."""
+        self._away_s = away_s
         self._away_until_s = 0.0
         self._why = ""
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -89,6 +99,16 @@ class Registry:
             return found | dict.fromkeys(new, self._why)
         return found | (await self._fetched(new) if new else {})
 
+    async def version(self, subject: str, version: str = "latest") -> int:
+        """The id of a version of a subject. Raises Absent, and OSError and EOFError for a registry that is away."""
+        what = f"{subject}, version {version}"
+        async with asyncio.timeout(ANSWER_S):
+            found = await self._get(f"/subjects/{quote(subject, safe='')}/versions/{quote(version, safe='')}", what)
+        id = found.get("id")
+        if type(id) is not int or not 0 <= id < 1 << 32:
+            raise Absent(f"the answer of the schema registry {self.name} cannot be read")
+        return id
+
     async def _fetched(self, ids: set[int]) -> dict[int, Written | str]:
         """Some schemas, which are kept, or why there is none."""
         tasks = {id: asyncio.create_task(self._schema(id)) for id in ids}
@@ -109,7 +129,7 @@ class Registry:
             else:
                 is_told = isinstance(error, Absent)
                 why = str(error) if is_told else f"the answer of the schema registry {self.name} cannot be read"
-                found[id] = self._miss(id, why)
+                found[id] = self._miss(id, Unknown(why) if isinstance(error, NoSuch) else why)
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         return found
 
@@ -125,11 +145,11 @@ class Registry:
     def _miss(self, id: int, why: str) -> str:
         if len(self._absent) >= KEPT_MAX:
             self._absent.clear()
-        self._absent[id] = time.monotonic() + AWAY_S, why
+        self._absent[id] = time.monotonic() + self._away_s, why
         return why
 
     def _gone(self, why: str) -> str:
-        self._away_until_s, self._why = time.monotonic() + AWAY_S, why
+        self._away_until_s, self._why = time.monotonic() + self._away_s, why
         return why
 
     async def _schema(self, id: int) -> Written:
@@ -179,13 +199,11 @@ class Registry:
         finally:
             writer.close()
         if status in (401, 403):
-            raise Absent(f"the schema registry does not let this page read {what}: it needs a login")
+            raise Absent(f"the schema registry does not give {what} without a login, or not to this one")
         if status == 404:
-            raise Absent(f"the schema registry has no {what}")
+            raise NoSuch(f"the schema registry has no {what}")
         if 300 <= status < 400:
-            raise Absent(
-                f"the schema registry sends this page elsewhere for {what}: name the address of the registry itself"
-            )
+            raise Absent(f"the schema registry sends us elsewhere for {what}: name the address of the registry itself")
         if 400 <= status < 500 and status not in PASSING:
             raise Absent(f"the schema registry does not give {what}: it answers with {status}")
         if status != 200:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from actors.page.decoding import registry as module
+from actors.host.client import schema_registry as module
+from actors.host.client.schema_registry import ANSWER_BYTES_MAX, Registry, Written
 from actors.page.decoding.decoded import BYTES_LISTED, Decoded, decoder, schema_id
-from actors.page.decoding.registry import ANSWER_BYTES_MAX, Registry, Written
 
 PERSON = {"schema": '{"type": "record", "name": "Person", "fields": [{"name": "name", "type": "string"}]}'}
 PROTO = {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3"; package p; message M { string s = 1; }'}
