@@ -28,15 +28,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from actors.arrow.ranges import Place, Range, ranges
+from actors.arrow.values.asked import Asked, reading
 from actors.client.committed import Committed
 from actors.client.connection import NEVER
 from actors.client.errors import ClientError, NotInTime
 from actors.client.operations import offsets
 from actors.client.operations.fetching import Diverged, Fetched, Fetcher, OutOfRange, Result
 from actors.client.operations.leaders import Part
-from actors.client.properties import READ_COMMITTED, ClientConfig
+from actors.client.properties import READ_COMMITTED, ClientConfig, client_config
 from actors.client.tasks import Task
-from actors.host.client.blocking import Kafka, now_us, settings
+from actors.host.client.blocking import Kafka, given, now_us
 from actors.replay.columns.record_columns import COLUMNS, Decoder, keep, schema
 from actors.replay.logs.chunks import BatchRun, ChunkReading, decodable
 from actors.replay.logs.files import CorruptLog, Headers
@@ -60,24 +61,39 @@ def read(
     end: Place = "latest",
     *,
     columns: Sequence[str] = COLUMNS,
+    value_format: str | None = None,
+    key_format: str | None = None,
+    schema_registry: str | None = None,
+    value_schema: int | str | None = None,
+    key_schema: int | str | None = None,
+    on_error: str = "fail",
     config: Mapping[str, Any] | str | None = None,
 ) -> pa.RecordBatchReader:
     """Records of topics as a reader of Arrow batches, which may be read once. Within a partition they come in order.
 
     `start`, `end`: `ranges.py` has the words. `columns`: some of key, value, topic, partition, offset, timestamp,
     timestampType, headers; those that are left out are not built. `config`: a client's properties by Kafka's names, or the
-    path of a file with them; isolation.level=read_committed leaves aborted transactions out. Raises ClientError, ConfigError
-    and ValueError; ClientError also while the reader is read.
+    path of a file with them; isolation.level=read_committed leaves aborted transactions out.
+
+    `value_format`, `key_format`: avro gives the column as typed columns by the ids of `schema_registry`, a URL (or
+    schema.registry.url in the config); None: as bytes. `value_schema`, `key_schema`: the schema that they have, an id, a
+    subject or subject:version; None: the latest of topic-value and topic-key. `on_error`: for what cannot be read, fail
+    raises, null gives null, raw also gives the columns value_raw and value_error.
+
+    Raises ClientError, ConfigError and ValueError; ClientError also while the reader is read.
     """
     found = schema(columns)
-    kafka = Kafka(settings(bootstrap, config, LARGE))
+    names = [topics] if isinstance(topics, str) else list(topics)
+    client = given(bootstrap, config, LARGE)
+    asked = Asked(value_format, key_format, schema_registry, value_schema, key_schema, on_error)
+    values = reading(columns, names, asked, client)
+    kafka = Kafka(client_config(client))
     try:
-        names = [topics] if isinstance(topics, str) else list(topics)
         plan = kafka.run(ranges(names, start, end, kafka.config.isolation))
     except BaseException:
         kafka.close()
         raise
-    return pa.RecordBatchReader.from_batches(found, batches(kafka, plan, columns))
+    return pa.RecordBatchReader.from_batches(values.schema(found), values.batches(batches(kafka, plan, values.decoded)))
 
 
 Lost = Callable[[str], None]

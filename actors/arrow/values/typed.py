@@ -1,0 +1,215 @@
+"""Keys or values of a read as typed columns: which schema they are given by, and what becomes of those that cannot be read.
+
+    typed = Typed("value", Wanted("avro", schemas, None, "null"), ["orders"])
+    for batch in batches: yield from typed.batches(batch)
+
+This file alone decides that. Rules:
+
+1. The reader's schema is one for the whole read: the one that the user names, else the latest version of the subject
+   `topic-value` or `topic-key`. Values that were written with another one are resolved to it (`avro_plan.py`), in the order
+   of their rows.
+2. Null is null. A value that cannot be read is null too (`null`), or null with its bytes in `value_raw` and the reason in
+   `value_error` (`raw`), or an error that names topic, partition, offset, schema and reason (`fail`).
+3. A registry that is away is an error of the read in all three cases (`host/client/schemas.py`): it is no bad value.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from actors.arrow.values.avro_columns import Layout, array
+from actors.arrow.values.avro_plan import Plan
+from actors.arrow.values.avro_schema import BadSchema, parsed
+from actors.client.errors import ClientError
+from actors.host.client.schema_registry import Unknown, Written
+from actors.host.client.schemas import Schemas
+from actors.replay.columns.arrow import texts
+from fastpath.arrow.avro_columns import NO_ID, NO_SCHEMA, REASONS, AvroColumns
+
+FORMATS = ("avro",)
+ON_ERROR = ("fail", "null", "raw")
+NEEDED = ("topic", "partition", "offset")
+"""The columns that a batch has to have beside the one that is read: an error names them."""
+
+
+class Wanted(NamedTuple):
+    """How one of the columns is to be read."""
+
+    format: str
+    schemas: Schemas
+    schema: int | str | None
+    """The reader's schema: an id, a subject (its latest version), or subject:version. None: the topic's own subject."""
+    on_error: str
+
+
+class Typed:
+    """The key or the value of the records of a read, as a typed column."""
+
+    def __init__(self, column: str, wanted: Wanted, topics: Sequence[str]) -> None:
+        """`column`: key or value. Asks for the reader's schema. Raises ValueError for what is not offered, and ClientError
+        for a schema that there is not, or that cannot be used."""
+        if wanted.format not in FORMATS:
+            raise ValueError(f"{column}_format has to be one of {', '.join(FORMATS)}, not {wanted.format!r}")
+        if wanted.on_error not in ON_ERROR:
+            raise ValueError(f"on_error has to be one of {', '.join(ON_ERROR)}, not {wanted.on_error!r}")
+        self.column = column
+        self._on_error = wanted.on_error
+        self._schemas = wanted.schemas
+        id = self._reader_id(wanted.schema, topics)
+        written = self._schemas.schema(id)
+        if isinstance(written, Unknown):
+            raise ClientError(f"{written}, by which the {column}s of {', '.join(topics)} are to be read")
+        try:
+            self._layout = Layout(_avro(written))
+        except BadSchema as error:
+            raise ClientError(
+                f"schema {id}, by which the {column}s of {', '.join(topics)} are to be read, {error}"
+            ) from None
+        self._columns = AvroColumns(self._layout.columns, self._layout.kids)
+        self._refused: dict[int, str] = {}
+        """Schema id -> why its values cannot be read."""
+
+    def _reader_id(self, named: int | str | None, topics: Sequence[str]) -> int:
+        if isinstance(named, int):
+            return named
+        if named is not None:
+            subject, colon, version = named.rpartition(":")
+            subject, version = (subject, version) if colon and version.isdecimal() else (named, "latest")
+        elif len(topics) == 1:
+            subject, version = f"{topics[0]}-{self.column}", "latest"
+        else:
+            raise ValueError(
+                f"name {self.column}_schema: there is one schema for all records of a read of several topics"
+            )
+        id = self._schemas.version(subject, version)
+        if id is None:
+            raise ClientError(
+                f"the schema registry {self._schemas.name} has no {subject}, version {version}: name {self.column}_schema, "
+                f"an id or a subject"
+            )
+        return id
+
+    def schema(self, of: pa.Schema) -> pa.Schema:
+        """The Arrow schema of a batch, from that of one whose column is binary."""
+        at = of.get_field_index(self.column)
+        found = of.set(at, pa.field(self.column, self._layout.root.arrow))
+        if self._on_error == "raw":
+            found = found.append(pa.field(f"{self.column}_raw", pa.binary()))
+            found = found.append(pa.field(f"{self.column}_error", pa.string()))
+        return found
+
+    def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """A batch with the typed column: in pieces, where that would be very large. Raises ClientError."""
+        given = batch.column(self.column)
+        valid, offsets, data = given.buffers()
+        first, rows = given.offset, len(given)
+        if not rows:
+            return
+        places = np.frombuffer(offsets, dtype=np.int32)
+        bytes_: Any = memoryview(data).cast("B") if data is not None else b""
+        present = None
+        if given.null_count:
+            present = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), count=first + rows, bitorder="little")
+        columns = self._columns
+        start = at = first
+        while start < first + rows:
+            after = columns.decode(places, bytes_, present, at, first + rows)
+            if columns.missing >= 0:
+                self._learn(columns.missing)
+                at = after
+                continue
+            if after == start:
+                raise ClientError(f"the {self.column}s of a batch are damaged")
+            filled, bad, whys = columns.taken()
+            made = array(self._layout.root, filled)
+            piece = batch.slice(start - first, after - start)
+            yield self._with(piece, made, bad - start, whys)
+            start = at = after
+
+    def _learn(self, id: int) -> None:
+        """Ask for a schema, and plan how values of it are read. Raises ClientError."""
+        written = self._schemas.schema(id)
+        plan = None
+        if isinstance(written, Unknown):
+            self._refused[id] = str(written)
+        else:
+            try:
+                plan = Plan(_avro(written), self._layout)
+            except BadSchema as error:
+                self._refused[id] = f"its schema {error}"
+        if plan is None:
+            self._columns.add(id, [], [], [], b"")
+        else:
+            self._columns.add(id, plan.nodes, plan.kids, plan.table, plan.constants)
+
+    # ---- values that cannot be read
+
+    def _with(
+        self, piece: pa.RecordBatch, made: pa.Array, bad: NDArray[np.int32], whys: NDArray[np.int32]
+    ) -> pa.RecordBatch:
+        """A batch with its column, and what there is to say of the rows that are `bad`. Raises ClientError."""
+        if len(bad) and self._on_error == "fail":
+            row = int(bad[0])
+            raw = piece.column(self.column)[row].as_py()
+            topic, number, offset = (piece.column(name)[row].as_py() for name in NEEDED)
+            why = self._sentence(_id(raw), int(whys[0]))
+            raise ClientError(f"partition {topic}/{number}, offset {offset}: the {self.column} cannot be read: {why}")
+        arrays = piece.columns
+        at = piece.schema.get_field_index(self.column)
+        raws = arrays[at]
+        arrays[at] = made
+        if self._on_error == "raw":
+            arrays += self._raw(raws, bad, whys) if len(bad) else [pa.nulls(len(made), kind) for kind in RAW]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema(piece.schema))
+
+    def _raw(self, raws: pa.Array, bad: NDArray[np.int32], whys: NDArray[np.int32]) -> list[pa.Array]:
+        """The bytes of the rows that are bad, and why they are."""
+        place = np.full(len(raws), -1, dtype=np.int64)
+        place[bad] = np.arange(len(bad))
+        rows = pa.Array.from_buffers(
+            pa.int64(), len(raws), [pa.py_buffer(np.packbits(place >= 0, bitorder="little")), pa.py_buffer(place)]
+        )
+        those = raws.take(_int32(bad))
+        places = np.frombuffer(those.buffers()[1], dtype=np.int32)[those.offset : those.offset + len(those) + 1]
+        data = np.frombuffer(those.buffers()[2] or b"", dtype=np.uint8)
+        ids = _ids(places, data)
+        told, which = np.unique(np.where(whys == NO_ID, -1, ids) * 64 + whys, return_inverse=True)
+        sentences = texts([self._sentence(int(one) >> 6, int(one) & 63) for one in told])
+        errors = sentences.take(_int32(which.astype(np.int32)))
+        return [those.take(rows), errors.take(rows)]
+
+    def _sentence(self, id: int, why: int) -> str:
+        if why == NO_ID:
+            return REASONS[why]
+        return f"{self._refused[id] if why == NO_SCHEMA else REASONS[why]} (schema {id})"
+
+
+RAW = (pa.binary(), pa.string())
+
+
+def _avro(written: Written) -> Any:
+    """The schema that a registry gives. Raises BadSchema."""
+    if written.kind != "AVRO":
+        raise BadSchema(f"is {written.kind}'s, not Avro's")
+    return parsed(written.text, written.others.values())
+
+
+def _id(raw: bytes) -> int:
+    return int.from_bytes(raw[1:5], "big")
+
+
+def _int32(values: NDArray[np.int32]) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _ids(places: NDArray[np.int32], data: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The schema ids of values, where they have some."""
+    has = np.diff(places) >= 5
+    found = np.zeros(len(has), dtype=np.int64)
+    at = places[:-1][has].astype(np.int64)
+    for byte in range(1, 5):
+        found[has] = found[has] << 8 | data[at + byte]
+    return found

@@ -1,0 +1,680 @@
+"""Values in Avro's binary encoding to the buffers of typed Arrow columns (Avro 1.12).
+
+    values, each a zero, four bytes of a schema id, and a body   ->   validity, offsets and data of each column of a tree
+
+This file alone decides how a body is read and when it is refused. Rules:
+
+1. No Python object is made for a value, and the loop holds no GIL. A schema is a plan: a flat array of nodes, which
+   `actors/arrow/values/avro_plan.py` makes of the schema that a value was written with and of the one that is wanted.
+   Values of several schemas fill the same columns in the order of their rows.
+2. A value is read whole or not at all: columns are cut back to the rows that they had before it, which the rows and the
+   offsets tell. It is then null, and its row and the reason are told.
+3. What a value may cost follows from its bytes: items without bytes, nulls of wide structs and defaults are paid from
+   PARTS_A_BYTE, and columns are given away when they have about OUT_MAX bytes. So no offset outgrows 32 bits.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memmove, memset
+
+from fastpath.bytes.byte_builder cimport Growth, Rooms, extend_by, own, push_int32
+
+import numpy as np
+
+cdef enum:
+    PREFIX = 5
+    PARTS_A_BYTE = 16
+    PARTS_MAX = 1 << 26
+    OUT_MAX = 64 << 20
+    PART_BYTES = 8
+
+cdef enum:  # how the values of a column lie
+    K_NULL, K_BOOL, K_FIXED, K_BYTES, K_LIST, K_STRUCT
+
+cdef enum:  # what a node does
+    O_NULL, O_BOOLEAN, O_INT, O_LONG, O_FLOAT, O_FLOAT_WIDE, O_DOUBLE, O_BYTES, O_STRING, O_FIXED, O_FIXED_BYTES
+    O_ENUM, O_ARRAY, O_MAP, O_RECORD, O_UNION, O_BRANCH, O_DEFAULT, O_DECIMAL, O_DECIMAL_FIXED, O_REFUSED
+    O_SKIP_VARINT, O_SKIP_BYTES, O_SKIP_SIZED, O_SKIP_ARRAY, O_SKIP_MAP, O_SKIP_RECORD, O_SKIP_UNION
+
+cdef enum:  # where a whole number goes
+    D_INT32, D_INT64, D_FLOAT, D_DOUBLE, D_DAY_MS, D_DAY_US
+
+cdef enum:  # why a value is refused
+    W_NONE, W_NO_ID, W_SCHEMA, W_CUT, W_BEHIND, W_LONG, W_INT, W_UTF8, W_BRANCH, W_SYMBOL, W_BOOLEAN, W_PARTS, W_DECIMAL
+    W_DAY, W_REFUSED, W_MEMORY
+
+KINDS = {"null": K_NULL, "bool": K_BOOL, "fixed": K_FIXED, "bytes": K_BYTES, "list": K_LIST, "struct": K_STRUCT}
+OPS = {
+    "null": O_NULL, "boolean": O_BOOLEAN, "int": O_INT, "long": O_LONG, "float": O_FLOAT, "float wide": O_FLOAT_WIDE,
+    "double": O_DOUBLE, "bytes": O_BYTES, "string": O_STRING, "fixed": O_FIXED, "fixed bytes": O_FIXED_BYTES,
+    "enum": O_ENUM, "array": O_ARRAY, "map": O_MAP, "record": O_RECORD, "union": O_UNION,
+    "branch": O_BRANCH, "default": O_DEFAULT, "decimal": O_DECIMAL, "decimal fixed": O_DECIMAL_FIXED,
+    "refused": O_REFUSED, "skip varint": O_SKIP_VARINT, "skip bytes": O_SKIP_BYTES, "skip sized": O_SKIP_SIZED,
+    "skip array": O_SKIP_ARRAY, "skip map": O_SKIP_MAP, "skip record": O_SKIP_RECORD, "skip union": O_SKIP_UNION,
+}
+PLACES = {
+    "int32": D_INT32, "int64": D_INT64, "float": D_FLOAT, "double": D_DOUBLE, "day ms": D_DAY_MS, "day us": D_DAY_US,
+}
+NO_ID, NO_SCHEMA = W_NO_ID, W_SCHEMA
+REASONS = {
+    W_NO_ID: "it does not begin with a schema id",
+    W_SCHEMA: "its schema cannot be used",
+    W_CUT: "it ends in the middle, or claims to be longer than it is",
+    W_BEHIND: "bytes stand behind it",
+    W_LONG: "it has a whole number of more than 64 bits",
+    W_INT: "it has an int of more than 32 bits",
+    W_UTF8: "it has a text that is not UTF-8",
+    W_BRANCH: "it has a branch of a union that the schema has not",
+    W_SYMBOL: "it has a symbol of an enum that the schema has not",
+    W_BOOLEAN: "it has a boolean that is neither 0 nor 1",
+    W_PARTS: "it claims more parts than its bytes may have",
+    W_DECIMAL: "it has a decimal of more digits than its schema says",
+    W_DAY: "it has a time of day outside of a day",
+    W_REFUSED: "it has a branch of a union that does not fit the schema which it is read by",
+}
+
+cdef struct Node:
+    int64_t op
+    int64_t column      # which is filled; -1: none
+    int64_t first       # of its children in `kids`
+    int64_t count       # of its children
+    int64_t size        # bytes of a fixed, symbols of an enum, where a number goes, bytes of a default
+    int64_t at          # its first symbol in `table`; its first byte in `constants`
+
+cdef struct Column:
+    int kind
+    int width           # bytes of a value
+    bint nullable
+    int first           # of its children in `column_kids`
+    int count
+    int64_t rows
+    Growth valid        # a byte a row
+    Growth offsets      # int32, one more than there are rows
+    Growth data
+
+cdef struct Plan:
+    uint32_t id
+    Node* nodes         # the first is the root; NULL: the schema cannot be used
+    const int32_t* kids
+    const int32_t* table
+    const uint8_t* constants
+    int64_t parts       # that each value has beside those of its bytes
+
+cdef struct Work:
+    const Plan* plan
+    Column* columns
+    const int32_t* column_kids
+    const uint8_t* at
+    const uint8_t* end
+    int64_t left        # parts that the value may still have
+    int why
+
+
+cdef inline bint failed(Work* w, int why) noexcept nogil:
+    w.why = why
+    return False
+
+
+cdef inline bint push_byte(Growth* g, uint8_t value) noexcept nogil:
+    cdef uint8_t* place = extend_by(g, 1)
+    if place == NULL:
+        return False
+    place[0] = value
+    return True
+
+
+cdef inline bint valid(Work* w, Column* c) noexcept nogil:
+    """One more row, which is not null."""
+    c.rows += 1
+    if c.nullable and not push_byte(&c.valid, 1):
+        return failed(w, W_MEMORY)
+    return True
+
+
+cdef inline uint8_t* fixed(Work* w, Column* c) noexcept nogil:
+    """The memory of one more value of fixed width; NULL: there is none."""
+    cdef uint8_t* place
+    if not valid(w, c):
+        return NULL
+    place = extend_by(&c.data, c.width)
+    if place == NULL:
+        w.why = W_MEMORY
+    return place
+
+
+cdef bint nothing(Work* w, int column) noexcept nogil:
+    """One more row, which is null; where a column has no nulls, it is empty and stands below a null."""
+    cdef Column* c = &w.columns[column]
+    cdef uint8_t* place
+    cdef int32_t last
+    cdef int i
+    w.left -= 1
+    if w.left < 0:
+        return failed(w, W_PARTS)
+    c.rows += 1
+    if c.nullable and not push_byte(&c.valid, 0):
+        return failed(w, W_MEMORY)
+    if c.kind == K_FIXED or c.kind == K_BOOL:
+        place = extend_by(&c.data, c.width)
+        if place == NULL:
+            return failed(w, W_MEMORY)
+        memset(place, 0, c.width)
+    elif c.kind == K_BYTES or c.kind == K_LIST:
+        last = (<int32_t*>(c.offsets.data + c.offsets.size - 4))[0]
+        if not push_int32(&c.offsets, last):
+            return failed(w, W_MEMORY)
+    elif c.kind == K_STRUCT:
+        for i in range(c.count):
+            if not nothing(w, w.column_kids[c.first + i]):
+                return False
+    return True
+
+
+cdef void cut(Work* w, int column, int64_t rows) noexcept nogil:
+    """Take back all rows but the first ones."""
+    cdef Column* c = &w.columns[column]
+    cdef int i
+    c.rows = rows
+    if c.nullable:
+        c.valid.size = rows
+    if c.kind == K_FIXED or c.kind == K_BOOL:
+        c.data.size = rows * c.width
+    elif c.kind == K_BYTES:
+        c.offsets.size = (rows + 1) * 4
+        c.data.size = (<int32_t*>c.offsets.data)[rows]
+    elif c.kind == K_LIST:
+        c.offsets.size = (rows + 1) * 4
+        cut(w, w.column_kids[c.first], (<int32_t*>c.offsets.data)[rows])
+    elif c.kind == K_STRUCT:
+        for i in range(c.count):
+            cut(w, w.column_kids[c.first + i], rows)
+
+
+cdef inline bint varint(Work* w, int64_t* out) noexcept nogil:
+    """The next whole number: zigzag, in at most ten bytes."""
+    cdef const uint8_t* at = w.at
+    cdef uint64_t found = 0, byte
+    cdef int shift = 0
+    while at < w.end:
+        byte = at[0]
+        at += 1
+        if shift == 63 and byte > 1:
+            return failed(w, W_LONG)
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            w.at = at
+            out[0] = <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
+            return True
+        shift += 7
+    return failed(w, W_CUT)
+
+
+cdef inline bint sized(Work* w, const uint8_t** data, int64_t* size) noexcept nogil:
+    """The next bytes that have their length in front."""
+    if not varint(w, size):
+        return False
+    if size[0] < 0 or size[0] > w.end - w.at:
+        return failed(w, W_CUT)
+    data[0] = w.at
+    w.at += size[0]
+    return True
+
+
+cdef bint is_text(const uint8_t* at, int64_t size) noexcept nogil:
+    """Whether bytes are UTF-8."""
+    cdef const uint8_t* end = at + size
+    cdef uint64_t eight
+    cdef uint8_t byte, low, high
+    cdef int more
+    while at < end:
+        if end - at >= 8:
+            memcpy(&eight, at, 8)
+            if not eight & <uint64_t>0x8080808080808080:
+                at += 8
+                continue
+        byte = at[0]
+        at += 1
+        if byte < 0x80:
+            continue
+        if byte < 0xC2 or byte > 0xF4:
+            return False
+        more = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+        if end - at < more:
+            return False
+        low = 0xA0 if byte == 0xE0 else 0x90 if byte == 0xF0 else 0x80
+        high = 0x9F if byte == 0xED else 0x8F if byte == 0xF4 else 0xBF
+        if at[0] < low or at[0] > high:
+            return False
+        if more > 1 and (at[1] & 0xC0) != 0x80 or more > 2 and (at[2] & 0xC0) != 0x80:
+            return False
+        at += more
+    return True
+
+
+cdef inline bint put_bytes(Work* w, Column* c, const uint8_t* data, int64_t size) noexcept nogil:
+    """One more value of any length."""
+    cdef uint8_t* place
+    if not valid(w, c):
+        return False
+    place = extend_by(&c.data, size)
+    if place == NULL:
+        return failed(w, W_MEMORY)
+    memcpy(place, data, size)
+    if not push_int32(&c.offsets, <int32_t>c.data.size):
+        return failed(w, W_MEMORY)
+    return True
+
+
+cdef inline bint put_number(Work* w, Column* c, int64_t number, int64_t where) noexcept nogil:
+    """One more whole number, or what becomes of one."""
+    cdef uint8_t* place
+    cdef int64_t day = 86_400_000
+    if where == D_DAY_US:
+        day *= 1000
+    if (where == D_DAY_MS or where == D_DAY_US) and (number < 0 or number >= day):
+        return failed(w, W_DAY)
+    place = fixed(w, c)
+    if place == NULL:
+        return False
+    if where == D_INT64 or where == D_DAY_US:
+        (<int64_t*>place)[0] = number
+    elif where == D_INT32 or where == D_DAY_MS:
+        (<int32_t*>place)[0] = <int32_t>number
+    elif where == D_FLOAT:
+        (<float*>place)[0] = <float>number
+    else:
+        (<double*>place)[0] = <double>number
+    return True
+
+
+cdef bint put_decimal(Work* w, Column* c, const uint8_t* data, int64_t size, const uint8_t* limit) noexcept nogil:
+    """One more decimal of a number that is written from its highest byte on. `limit`: ten to the power of its digits, 32
+    bytes from the lowest on."""
+    cdef uint8_t number[32]
+    cdef uint8_t positive[32]
+    cdef uint8_t sign = 0xFF if size and data[0] & 0x80 else 0
+    cdef int64_t i
+    cdef int carry = 1
+    cdef uint8_t* place
+    memset(number, sign, 32)
+    for i in range(size):
+        if i < 32:
+            number[i] = data[size - 1 - i]
+        elif data[size - 1 - i] != sign:
+            return failed(w, W_DECIMAL)
+    if number[31] & 0x80 != sign & 0x80:
+        return failed(w, W_DECIMAL)
+    for i in range(32):
+        positive[i] = number[i]
+        if sign:
+            carry += number[i] ^ 0xFF
+            positive[i] = carry & 0xFF
+            carry >>= 8
+    i = 31
+    while i >= 0 and positive[i] == limit[i]:
+        i -= 1
+    if i < 0 or positive[i] > limit[i]:
+        return failed(w, W_DECIMAL)
+    place = fixed(w, c)
+    if place == NULL:
+        return False
+    memcpy(place, number, c.width)
+    return True
+
+
+cdef bint items(Work* w, const Node* node, bint keyed) noexcept nogil:
+    """The items of an array or a map, up to their end."""
+    cdef int64_t count, bytes_of
+    cdef const uint8_t* name
+    cdef const uint8_t* before
+    cdef int64_t size
+    cdef Column* keys = NULL
+    cdef Column* entries = NULL
+    cdef const Node* item = &w.plan.nodes[w.plan.kids[node.first]]
+    cdef bint kept = node.column >= 0
+    if keyed and kept:
+        entries = &w.columns[w.column_kids[w.columns[node.column].first]]
+        keys = &w.columns[w.column_kids[entries.first]]
+    while True:
+        if not varint(w, &count):
+            return False
+        if count == 0:
+            return True
+        if count < 0:
+            if count == (<int64_t>1 << 63):
+                return failed(w, W_PARTS)
+            count = -count
+            if not varint(w, &bytes_of):
+                return False
+        while count:
+            count -= 1
+            before = w.at
+            if keyed:
+                if not sized(w, &name, &size):
+                    return False
+                if kept:
+                    if not is_text(name, size):
+                        return failed(w, W_UTF8)
+                    entries.rows += 1
+                    if not put_bytes(w, keys, name, size):
+                        return False
+            if not read(w, item):
+                return False
+            if w.at == before:
+                w.left -= 1
+                if w.left < 0:
+                    return failed(w, W_PARTS)
+
+
+cdef bint read(Work* w, const Node* node) noexcept nogil:
+    """Read one value into its column."""
+    cdef const Plan* plan = w.plan
+    cdef int64_t op = node.op, number, i
+    cdef const uint8_t* data
+    cdef const uint8_t* end
+    cdef uint8_t* place
+    cdef float narrow
+    cdef Column* c = NULL
+    if node.column >= 0:
+        c = &w.columns[node.column]
+    if op == O_LONG:
+        return varint(w, &number) and put_number(w, c, number, node.size)
+    elif op == O_INT:
+        if not varint(w, &number):
+            return False
+        if number != <int32_t>number:
+            return failed(w, W_INT)
+        return put_number(w, c, number, node.size)
+    elif op == O_STRING:
+        if not sized(w, &data, &number):
+            return False
+        if not is_text(data, number):
+            return failed(w, W_UTF8)
+        return put_bytes(w, c, data, number)
+    elif op == O_BYTES:
+        return sized(w, &data, &number) and put_bytes(w, c, data, number)
+    elif op == O_UNION:
+        if not varint(w, &number):
+            return False
+        if number < 0 or number >= node.count:
+            return failed(w, W_BRANCH)
+        return read(w, &plan.nodes[plan.kids[node.first + number]])
+    elif op == O_RECORD:
+        if not valid(w, c):
+            return False
+        for i in range(node.count):
+            if not read(w, &plan.nodes[plan.kids[node.first + i]]):
+                return False
+        return True
+    elif op == O_NULL:
+        return nothing(w, <int>node.column)
+    elif op == O_BOOLEAN:
+        if w.at == w.end:
+            return failed(w, W_CUT)
+        if w.at[0] > 1:
+            return failed(w, W_BOOLEAN)
+        place = fixed(w, c)
+        if place == NULL:
+            return False
+        place[0] = w.at[0]
+        w.at += 1
+        return True
+    elif op == O_DOUBLE or op == O_FLOAT or op == O_FIXED or op == O_FLOAT_WIDE:
+        number = 4 if op == O_FLOAT_WIDE else c.width
+        if w.end - w.at < number:
+            return failed(w, W_CUT)
+        place = fixed(w, c)
+        if place == NULL:
+            return False
+        if op == O_FLOAT_WIDE:
+            memcpy(&narrow, w.at, 4)
+            (<double*>place)[0] = narrow
+        else:
+            memcpy(place, w.at, number)
+        w.at += number
+        return True
+    elif op == O_FIXED_BYTES:
+        if w.end - w.at < node.size:
+            return failed(w, W_CUT)
+        w.at += node.size
+        return put_bytes(w, c, w.at - node.size, node.size)
+    elif op == O_ENUM:
+        if not varint(w, &number):
+            return False
+        if number < 0 or number >= node.size or plan.table[node.at + number] < 0:
+            return failed(w, W_SYMBOL)
+        return put_number(w, c, plan.table[node.at + number], D_INT32)
+    elif op == O_ARRAY or op == O_MAP:
+        if not items(w, node, op == O_MAP):
+            return False
+        if not valid(w, c):
+            return False
+        if not push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows):
+            return failed(w, W_MEMORY)
+        return True
+    elif op == O_BRANCH:
+        if not valid(w, c):
+            return False
+        for i in range(c.count):
+            if i == node.size:
+                if not read(w, &plan.nodes[plan.kids[node.first]]):
+                    return False
+            elif not nothing(w, w.column_kids[c.first + i]):
+                return False
+        return True
+    elif op == O_DEFAULT:
+        w.left -= 1 + node.size // PART_BYTES
+        if w.left < 0:
+            return failed(w, W_PARTS)
+        data, end = w.at, w.end
+        w.at, w.end = plan.constants + node.at, plan.constants + node.at + node.size
+        if not read(w, &plan.nodes[plan.kids[node.first]]):
+            return False
+        w.at, w.end = data, end
+        return True
+    elif op == O_DECIMAL:
+        return sized(w, &data, &number) and put_decimal(w, c, data, number, plan.constants + node.at)
+    elif op == O_DECIMAL_FIXED:
+        if w.end - w.at < node.size:
+            return failed(w, W_CUT)
+        w.at += node.size
+        return put_decimal(w, c, w.at - node.size, node.size, plan.constants + node.at)
+    elif op == O_SKIP_VARINT:
+        return varint(w, &number)
+    elif op == O_SKIP_BYTES:
+        if w.end - w.at < node.size:
+            return failed(w, W_CUT)
+        w.at += node.size
+        return True
+    elif op == O_SKIP_SIZED:
+        return sized(w, &data, &number)
+    elif op == O_SKIP_ARRAY or op == O_SKIP_MAP:
+        return items(w, node, op == O_SKIP_MAP)
+    elif op == O_SKIP_RECORD:
+        for i in range(node.count):
+            if not read(w, &plan.nodes[plan.kids[node.first + i]]):
+                return False
+        return True
+    elif op == O_SKIP_UNION:
+        if not varint(w, &number):
+            return False
+        if number < 0 or number >= node.count:
+            return failed(w, W_BRANCH)
+        return read(w, &plan.nodes[plan.kids[node.first + number]])
+    return failed(w, W_REFUSED)
+
+
+cdef class AvroColumns:
+    """The columns of one schema while values fill them. The first is that of a value as a whole, and has nulls."""
+
+    cdef Column* columns
+    cdef int count
+    cdef Plan* plans            # by id
+    cdef int known
+    cdef Rooms rooms
+    cdef object kept            # what the pointers of plans point into
+    cdef object kids
+    cdef Growth bad_rows, bad_whys
+    cdef int64_t out
+    cdef readonly int64_t missing
+
+    def __cinit__(self, columns, kids):
+        cdef int i
+        self.count = len(columns)
+        self.columns = <Column*>calloc(max(self.count, 1), sizeof(Column))
+        if self.columns == NULL:
+            raise MemoryError
+        self.kids = np.asarray(kids, dtype=np.int32).tobytes()
+        self.kept = []
+        self.rooms = Rooms()
+        self.missing = -1
+        self.rooms.fit(3 * self.count)
+        for i in range(self.count):
+            (self.columns[i].kind, self.columns[i].width, self.columns[i].nullable, self.columns[i].first,
+             self.columns[i].count) = columns[i]
+        for i in range(self.count):
+            self.begin(i)
+
+    cdef int begin(self, int i) except -1:
+        """Give a column its memory, with nothing in it."""
+        cdef Column* c = &self.columns[i]
+        self.rooms.take(3 * i, &c.valid)
+        self.rooms.take(3 * i + 1, &c.offsets)
+        self.rooms.take(3 * i + 2, &c.data)
+        c.rows = 0
+        if (c.kind == K_BYTES or c.kind == K_LIST) and not push_int32(&c.offsets, 0):
+            raise MemoryError
+        return 0
+
+    def __dealloc__(self):
+        cdef int i
+        if self.columns != NULL:
+            for i in range(self.count):
+                free(self.columns[i].valid.data)
+                free(self.columns[i].offsets.data)
+                free(self.columns[i].data.data)
+        free(self.columns)
+        free(self.plans)
+        free(self.bad_rows.data)
+        free(self.bad_whys.data)
+
+    def add(self, uint32_t id, nodes, kids, table, bytes constants):
+        cdef Plan* more = <Plan*>realloc(self.plans, (self.known + 1) * sizeof(Plan))
+        cdef int at = 0
+        cdef bytes a, b, c
+        if more == NULL:
+            raise MemoryError
+        self.plans = more
+        while at < self.known and more[at].id < id:
+            at += 1
+        if at < self.known and more[at].id == id:
+            raise ValueError(f"schema {id} is known")
+        a = np.asarray(nodes, dtype=np.int64).tobytes()
+        b = np.asarray(kids, dtype=np.int32).tobytes()
+        c = np.asarray(table, dtype=np.int32).tobytes()
+        self.kept.append((a, b, c, constants))
+        memmove(more + at + 1, more + at, (self.known - at) * sizeof(Plan))
+        more[at].id = id
+        more[at].nodes = <Node*>PyBytes_AS_STRING(a) if len(nodes) else NULL
+        more[at].kids = <const int32_t*>PyBytes_AS_STRING(b)
+        more[at].table = <const int32_t*>PyBytes_AS_STRING(c)
+        more[at].constants = <const uint8_t*>PyBytes_AS_STRING(constants)
+        more[at].parts = 2 * self.count + len(constants)
+        self.known += 1
+
+    cdef const Plan* plan_of(self, uint32_t id) noexcept nogil:
+        cdef int low = 0, high = self.known, middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.plans[middle].id < id:
+                low = middle + 1
+            else:
+                high = middle
+        return &self.plans[low] if low < self.known and self.plans[low].id == id else NULL
+
+    def decode(self, const int32_t[::1] offsets, const uint8_t[::1] data, const uint8_t[::1] present, int64_t first,
+               int64_t end):
+        cdef int64_t row = first, size, parts, rows
+        cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+        cdef const uint8_t* value
+        cdef uint32_t id
+        cdef const Plan* plan = NULL
+        cdef bint is_done
+        cdef Work w
+        if end < first or first < 0 or end >= offsets.shape[0] or present is not None and end > present.shape[0]:
+            raise ValueError("rows outside of the buffers")
+        w.columns = self.columns
+        w.column_kids = <const int32_t*>PyBytes_AS_STRING(self.kids)
+        w.why = W_NONE
+        self.missing = -1
+        with nogil:
+            while row < end and self.out < OUT_MAX:
+                rows = self.columns[0].rows
+                w.left = 2 * self.count
+                if present is not None and not present[row]:
+                    self.out += self.count * PART_BYTES
+                    if not nothing(&w, 0):
+                        break
+                    row += 1
+                    continue
+                if offsets[row] < 0 or offsets[row + 1] < offsets[row] or offsets[row + 1] > data.shape[0]:
+                    break
+                value = start + offsets[row]
+                size = offsets[row + 1] - offsets[row]
+                w.why = W_NONE
+                is_done = False
+                if size < PREFIX or value[0] != 0:
+                    w.why = W_NO_ID
+                else:
+                    id = (<uint32_t>value[1] << 24) | (<uint32_t>value[2] << 16) | (<uint32_t>value[3] << 8) | value[4]
+                    if plan == NULL or plan.id != id:
+                        plan = self.plan_of(id)
+                        if plan == NULL:
+                            self.missing = id
+                            break
+                    if plan.nodes == NULL:
+                        w.why = W_SCHEMA
+                    else:
+                        w.plan = plan
+                        w.at, w.end = value + PREFIX, value + size
+                        parts = min(PARTS_A_BYTE * size, PARTS_MAX) + plan.parts
+                        w.left = parts
+                        is_done = read(&w, plan.nodes)
+                        if is_done and w.at != w.end:
+                            w.why = W_BEHIND
+                            is_done = False
+                        self.out += size + (parts - w.left) * PART_BYTES
+                if not is_done:
+                    if w.why == W_MEMORY:
+                        break
+                    cut(&w, 0, rows)
+                    w.left = 2 * self.count
+                    self.out += self.count * PART_BYTES
+                    if not (push_int32(&self.bad_rows, <int32_t>row) and push_int32(&self.bad_whys, w.why)
+                            and nothing(&w, 0)):
+                        w.why = W_MEMORY
+                        break
+                row += 1
+        if w.why == W_MEMORY:
+            raise MemoryError
+        return row
+
+    def taken(self):
+        cdef int i
+        cdef Column* c
+        found = []
+        for i in range(self.count):
+            c = &self.columns[i]
+            rows = c.rows
+            found.append((
+                rows,
+                own(&c.valid, self.rooms, 3 * i) if c.nullable else None,
+                own(&c.offsets, self.rooms, 3 * i + 1) if c.kind == K_BYTES or c.kind == K_LIST else None,
+                own(&c.data, self.rooms, 3 * i + 2) if c.kind != K_LIST and c.kind != K_STRUCT else None,
+            ))
+        for i in range(self.count):
+            self.begin(i)
+        bad = np.frombuffer(own(&self.bad_rows), dtype=np.int32), np.frombuffer(own(&self.bad_whys), dtype=np.int32)
+        self.out = 0
+        return found, *bad

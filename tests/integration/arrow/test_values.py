@@ -1,0 +1,200 @@
+"""Values as typed columns from real brokers, written by Confluent's serializer, which registers the schemas."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+import rayft
+from actors.client.errors import ClientError
+from tests.integration.arrow.registry import Registry, registry
+from tests.integration.conftest import everywhere
+
+pytest.importorskip("fastavro")
+OLD = {"type": "record", "name": "Order", "namespace": "shop", "fields": [
+    {"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"]}, {"name": "gone", "type": "double"},
+]}  # fmt: skip
+NEW = {"type": "record", "name": "Order", "namespace": "shop", "fields": [
+    {"name": "note", "type": ["null", "string"]}, {"name": "id", "type": "long"},
+    {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID"]}, "default": "NEW"},
+    {"name": "lines", "type": {"type": "array", "items": "string"}, "default": []},
+]}  # fmt: skip
+BOMB = {"type": "record", "name": "Bomb", "fields": [{"name": "many", "type": {"type": "array", "items": "null"}}]}
+
+
+@pytest.fixture
+def topic(cluster: "rayft.Cluster", name: str) -> Iterator[str]:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(name, 3, 3)])[name].result(30)
+    everywhere(cluster, name, 3)
+    yield name
+
+
+@pytest.fixture
+def schemas() -> Iterator[Registry]:
+    with registry() as one:
+        yield one
+
+
+def serialized(
+    schemas: Registry, topic: str, schema: Any, values: list[Any], field: str = MessageField.VALUE
+) -> list[bytes]:
+    """Values as Confluent's serializer writes them."""
+    write = AvroSerializer(SchemaRegistryClient({"url": schemas.url}), json.dumps(schema))
+    return [write(one, SerializationContext(topic, field)) for one in values]
+
+
+def produced(kafka: Any, topic: str, values: list[bytes | None], partition: int = 0, key: bytes | None = None) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for one in values:
+        producer.produce(topic, one, key=key, partition=partition)
+    assert producer.flush(30) == 0
+
+
+def orders(kafka: Any, topic: str, schemas: Registry) -> list[Any]:
+    """Orders of two schemas in turn, and what they are by the newer one."""
+    first = serialized(
+        schemas, topic, OLD, [{"id": n, "note": f"n{n}" if n % 2 else None, "gone": 0.5} for n in range(50)]
+    )
+    then = serialized(
+        schemas,
+        topic,
+        NEW,
+        [{"id": 1 << 40, "note": "ö", "state": "PAID", "lines": ["a", "b"][: n % 3]} for n in range(50)],
+    )
+    produced(kafka, topic, [*first, None, *then, *first])
+    old = [{"note": f"n{n}" if n % 2 else None, "id": n, "state": "NEW", "lines": []} for n in range(50)]
+    new = [{"note": "ö", "id": 1 << 40, "state": "PAID", "lines": ["a", "b"][: n % 3]} for n in range(50)]
+    return [*old, None, *new, *old]
+
+
+def test_values_of_two_schemas_are_columns_of_the_newer_one(
+    cluster: "rayft.Cluster", topic: str, schemas: Registry
+) -> None:
+    expected = orders(cluster, topic, schemas)
+    asked = len(schemas.asked)
+    reader = rayft.read(
+        cluster.bootstrap_servers,
+        topic,
+        columns=("value", "partition"),
+        value_format="avro",
+        schema_registry=schemas.url,
+    )
+    enum = pa.dictionary(pa.int32(), pa.string())
+    assert reader.schema.field("value").type == pa.struct([
+        pa.field("note", pa.string()), pa.field("id", pa.int64(), False), pa.field("state", enum, False),
+        pa.field("lines", pa.list_(pa.field("item", pa.string(), False)), False),
+    ])  # fmt: skip
+    table = reader.read_all()
+    table.validate(full=True)
+    assert table.column_names == ["value", "partition"] and table.column("value").to_pylist() == expected
+    assert len(schemas.asked) - asked <= 4, "each schema is asked for once"
+    older = rayft.read(
+        cluster.bootstrap_servers, topic, value_format="avro", value_schema=f"{topic}-value:1", on_error="null",
+        config={"schema.registry.url": schemas.url},
+    ).read_all()  # fmt: skip
+    found = older.column("value").to_pylist()
+    assert found[:51] == [*({"id": n, "note": f"n{n}" if n % 2 else None, "gone": 0.5} for n in range(50)), None]
+    assert found[51:101] == [None] * 50, "a long is no int"
+
+
+def test_keys_have_schemas_too(cluster: "rayft.Cluster", topic: str, schemas: Registry) -> None:
+    (key,) = serialized(schemas, topic, {"type": "string"}, ["k"], MessageField.KEY)
+    values = serialized(schemas, topic, {"type": "long"}, [5, 6])
+    produced(cluster, topic, list(values), 1, key)
+    table = rayft.read(
+        cluster.bootstrap_servers, topic, value_format="avro", key_format="avro", schema_registry=schemas.url
+    ).read_all()
+    assert table.column("key").to_pylist() == ["k", "k"] and table.column("value").to_pylist() == [5, 6]
+    assert table.column("offset").to_pylist() == [0, 1]
+
+
+def test_what_cannot_be_read_is_an_error_or_null_or_kept_as_it_is(
+    cluster: "rayft.Cluster", topic: str, schemas: Registry
+) -> None:
+    good = serialized(schemas, topic, NEW, [{"id": 1, "note": None, "state": "NEW", "lines": []}])[0]
+    bomb = serialized(schemas, "other", BOMB, [{"many": []}])[0][:5]
+    bad = [
+        b"text", good[:-2], good + b"\0", b"\0\0\0\0\x63abc", bomb + b"\x80\x80\x80\x80\x80\x80\x80\x80\x20\0",
+        good[:5] + b"\x02\x02\xff\x02\0\0",
+    ]  # fmt: skip
+    reasons = [
+        "it does not begin with a schema id", "it ends in the middle, or claims to be longer than it is (schema 1)",
+        "bytes stand behind it (schema 1)", "the schema registry has no schema 99 (schema 99)",
+        "its schema has record Bomb where record shop.Order is wanted, and no alias says that it is one (schema 2)",
+        "it has a text that is not UTF-8 (schema 1)",
+    ]  # fmt: skip
+    produced(cluster, topic, [good, None])
+    produced(cluster, topic, [one for pair in zip(bad, [good] * len(bad), strict=True) for one in pair])
+    whole = {"note": None, "id": 1, "state": "NEW", "lines": []}
+
+    def read(on_error: str, **more: Any) -> pa.Table:
+        return rayft.read(
+            cluster.bootstrap_servers,
+            topic,
+            value_format="avro",
+            schema_registry=schemas.url,
+            on_error=on_error,
+            **more,
+        ).read_all()
+
+    with pytest.raises(ClientError) as told:
+        read("fail")
+    assert str(told.value) == f"partition {topic}/0, offset 2: the value cannot be read: {reasons[0]}"
+    assert read("fail", end={(topic, 0): 2}).num_rows == 2
+    expected = [whole, None, *([None, whole] * len(bad))]
+    assert read("null").column("value").to_pylist() == expected
+    table = read("raw")
+    table.validate(full=True)
+    assert table.column_names[-2:] == ["value_raw", "value_error"]
+    assert table.column("value").to_pylist() == expected
+    none = [None] * 2
+    assert table.column("value_raw").to_pylist() == [*none, *(one for raw in bad for one in (raw, None))]
+    assert table.column("value_error").to_pylist() == [*none, *(one for why in reasons for one in (why, None))]
+    many = read("raw", value_schema=2)
+    assert many.column("value_error").to_pylist()[10] == "it claims more parts than its bytes may have (schema 2)"
+
+
+@pytest.mark.parametrize("on_error", ["fail", "null", "raw"])
+def test_a_registry_that_is_away_is_no_bad_value(
+    cluster: "rayft.Cluster", topic: str, schemas: Registry, on_error: str
+) -> None:
+    orders(cluster, topic, schemas)
+    reader = rayft.read(
+        cluster.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error=on_error
+    )
+    schemas.status = 503
+    with pytest.raises(ClientError, match=r"the schema registry .* does not answer: schema \d was asked for 3 times"):
+        reader.read_all()
+    schemas.status = 401
+    with pytest.raises(ClientError, match="without a login"):
+        rayft.read(
+            cluster.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error=on_error
+        )
+
+
+def test_what_is_asked_for_wrongly_is_told(cluster: "rayft.Cluster", topic: str, schemas: Registry) -> None:
+    server = cluster.bootstrap_servers
+    with pytest.raises(ClientError, match=f"has no {topic}-value, version latest: name value_schema"):
+        rayft.read(server, topic, value_format="avro", schema_registry=schemas.url)
+    schemas.register(f"{topic}-value", {"schema": json.dumps({"type": "record", "name": "R", "fields": [
+        {"name": "next", "type": ["null", "R"]}]})})  # fmt: skip
+    with pytest.raises(ClientError, match="refers to itself"):
+        rayft.read(server, topic, value_format="avro", schema_registry=schemas.url)
+    for words, more in [
+        ("value_format has to be one of", {"value_format": "xml", "schema_registry": schemas.url}),
+        ("on_error has to be one of", {"value_format": "avro", "schema_registry": schemas.url, "on_error": "skip"}),
+        ("name schema_registry", {"value_format": "avro"}),
+        ("no meaning without value_format", {"value_schema": 1}),
+        ("no meaning without the column value", {"value_format": "avro", "columns": ("key",)}),
+        ("has to be a URL", {"value_format": "avro", "schema_registry": "localhost"}),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            rayft.read(server, topic, **more)
