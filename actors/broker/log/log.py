@@ -571,12 +571,12 @@ class PartitionLog:
         # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
         # between must not keep what came behind a cut, and bring back what that took away.
         files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]
-        cut = {*files}
+        shortened = {*files}
         place = len(self.segments) - 1
         while place > 0 and self.segments[place].base_offset >= self.recovery_point:
             place -= 1
         for segment in self.segments[max(place, 0) :]:
-            files += [file for file in segment.write_index() if file not in cut]
+            files += [file for file in segment.write_index() if file not in shortened]
             if segment.aborted.exists:
                 files += segment.aborted.write(sealed=segment is not self.active)
         before, after = self.names.unsynced(bool(self.segments))
