@@ -21,20 +21,23 @@ def read(list partitions, Py_ssize_t first, Py_ssize_t end):
     """Read partitions[first:end]. Returns (int64[end - first, WIDTH], producer ids that their logs remember)."""
     cdef int64_t[:, ::1] out
     cdef Py_ssize_t i, row
-    cdef int64_t size, producers = 0, log_end, told
+    cdef int64_t size, segments, producers = 0, log_end, told
     table = np.empty((end - first, WIDTH), np.int64)
     out = table
     for i in range(first, end):
         row = i - first
         partition = partitions[i]
         log = partition.log
-        size = 0
-        for segment in <list>log.segments:
-            size += <int64_t>segment.log.size
+        size = segments = 0
+        if not log.blank:  # asking for what a blank log does not have yet would make it
+            for segment in <list>log.segments:
+                size += <int64_t>segment.log.size
+            segments = len(<list>log.segments)
+            producers += len(<dict>log.producers.by_id)
         standing = <tuple>partition.standing
         log_end = log.log_end_offset
         out[row, 0] = size
-        out[row, 1] = len(<list>log.segments)
+        out[row, 1] = segments
         out[row, 2] = log.log_start_offset
         out[row, 3] = log_end
         out[row, 4] = standing[2]
@@ -48,5 +51,4 @@ def read(list partitions, Py_ssize_t first, Py_ssize_t end):
             out[row, 7] = out[row, 8] = 0
             told = partition.told_high_watermark
             out[row, 9] = max(0, told - log_end) if told >= 0 else -1
-        producers += len(<dict>log.producers.by_id)
     return table, producers

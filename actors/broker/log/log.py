@@ -551,6 +551,8 @@ class PartitionLog:
 
     def flush_due(self, now_ms: int) -> bool:
         """Whether the settings (or a new file) ask for a `flush` now. `now_ms`: any clock, the same at every call."""
+        if self.blank:
+            return False
         if self.names.flush_wanted:
             return True
         waiting = self.log_end_offset - self.asked_offset

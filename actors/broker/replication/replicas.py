@@ -284,9 +284,9 @@ class Replicas:
             self.proposals.queue(partition)
         self.advance(partition, mono_ms)
 
-    def check_lag(self, mono_ms: int) -> Iterator[None]:
-        """Decide on the ISR of every led partition again, because a follower may lag (R497-44): to begin every half of
-        replica.lag.time.max.ms, and to go on with in each turn. `mono_ms`: when it has begun."""
+    def check_lag(self, mono_ms: Callable[[], int]) -> Iterator[None]:
+        """Decide on the ISR of every led partition again, because a follower may lag (R497-44): to go on with in each
+        turn, to the end, and to begin again half of replica.lag.time.max.ms later. `mono_ms`: the time as it is then."""
         looked = 0
         for partitions in list(self.by_id.values()):
             for partition in list(partitions.values()):
@@ -294,8 +294,8 @@ class Replicas:
                 if not looked % LAG_SLICE:
                     yield
                 if partition.leads and not partition.alone and not partition.at_rest:
-                    self.decide(partition, mono_ms)
-                    self.advance(partition, mono_ms)
+                    self.decide(partition, mono_ms())
+                    self.advance(partition, mono_ms())
 
     def answered(self, moved: list[Moved], mono_ms: int) -> None:
         """Carry out what an AlterIsr answer has done to proposals."""

@@ -200,11 +200,12 @@ class BrokerRole(BrokerParts):
         self.heartbeats.tick(now)
         if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
             self.logs.claims.retire_unclaimed(self.replicas.offline)
-        if now.mono_ms >= self._lag_check_ms:
-            self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
-            self._lag_check = self.replicas.check_lag(now.mono_ms)
+        if now.mono_ms >= self._lag_check_ms and self._lag_check is None:
+            # One that is under way goes on: begun anew by many short turns, it would never come to the last partitions.
+            self._lag_check = self.replicas.check_lag(lambda: self._runtime.now.mono_ms)
         if self._lag_check is not None and next(self._lag_check, END) is END:
             self._lag_check = None
+            self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
         if caught_up:
             self.logs.tick(now, self.replicas)
             self.cleaner.tick(now)

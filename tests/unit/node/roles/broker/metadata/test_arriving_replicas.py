@@ -9,6 +9,7 @@ import pytest
 from actors.broker.replication.partition import Partition
 from actors.metadata import ops
 from actors.node.roles.broker.metadata import image_deltas
+from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import Lab, code, outcome
@@ -285,10 +286,104 @@ def test_the_look_for_followers_that_lag_goes_in_slices(monkeypatch: pytest.Monk
         decide(self, partition, mono_ms)
 
     monkeypatch.setattr(replicas.Replicas, "decide", noted)
-    steps = lab.broker(1).replicas.check_lag(lab.now.mono_ms)
+    steps = lab.broker(1).replicas.check_lag(lambda: lab.now.mono_ms)
     assert sum(1 for _ in steps) == 10
     assert set(judged) == {5, 95}, "those at rest are not judged"
     lab.pass_ms(2 * lab.broker(1).cluster.lag_ms_max, 1_000)
     for number in (5, 95):
         assert sorted(lab.partition(1, number).isr.isr) == [1, 2], "the follower that is cut off has left"
     assert sorted(lab.partition(1, 50).isr.isr) == [1, 2, 3], "an idle one keeps it"
+
+
+def test_the_look_for_followers_that_lag_comes_to_its_end_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from actors.broker.replication import replicas
+
+    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    lab = Lab(3)
+    assign(lab, 100, (1, 2, 3))
+    lab.settle()
+    lab.split.add(frozenset((1, 3)))
+    lab.produce(1, b"x", acks=1, number=95)
+    step_ms = lab.broker(1).cluster.lag_ms_max // 8
+    for _ in range(40):
+        lab.now = Now(lab.now.mono_ms + step_ms, lab.now.wall_ms + step_ms)
+        lab.turn()
+    assert sorted(lab.partition(1, 95).isr.isr) == [1, 2], "the tenth slice comes after the next look would begin"
+
+
+def test_a_follower_is_judged_by_the_time_at_which_the_look_comes_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors.broker.replication import replicas
+
+    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    lab = Lab(3)
+    assign(lab, 30, (1, 2, 3))
+    lab.settle()
+    lab.split.add(frozenset((1, 3)))
+    lab.produce(1, b"x", acks=1, number=25)
+    lab.settle()
+    here, now_ms = lab.broker(1).replicas, lab.now.mono_ms
+    steps = here.check_lag(lambda: now_ms)
+    next(steps)
+    assert here.get("t", 25).isr.proposal is None
+    now_ms += lab.broker(1).cluster.lag_ms_max + 1
+    for _ in steps:
+        pass
+    assert here.get("t", 25).isr.proposal.want == {1, 2}, "it began to lag while the look was under way"
+
+
+def test_a_look_that_is_under_way_judges_nothing_that_it_does_not_lead_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from actors.broker.replication import replicas
+
+    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    lab = Lab(3)
+    assign(lab, 30, (1, 2, 3))
+    lab.settle()
+    lab.split.add(frozenset((1, 3)))
+    for number in (25, 26, 27):
+        lab.produce(1, b"x", acks=1, number=number)
+    lab.settle()
+    here = lab.broker(1).replicas
+    kept = {number: here.get("t", number) for number in (25, 26)}
+    steps = here.check_lag(lambda: lab.now.mono_ms + 2 * lab.broker(1).cluster.lag_ms_max)
+    next(steps)
+    lab.change([1, 2, 3], 2, number=25)
+    lab.commit(ops.PartitionsSet(ID, range(26, 27), [[2, 3]], [[2, 3]]))
+    assign(lab, 10, (1, 2), name="later", topic_id=bytes(16))
+    for _ in steps:
+        pass
+    assert [one.isr.proposal for one in kept.values()] == [None, None]
+    assert here.get("t", 27).isr.proposal.want == {1, 2}
+
+
+def test_a_scrape_makes_no_part_of_a_log_without_records() -> None:
+    from actors.node.metrics.partitions import Columns, partition_parts
+
+    lab = Lab(1)
+    assign(lab, 100)
+    lab.settle()
+    lab.produce(1, b"x", b"y", number=7)
+    here = lab.broker(1).replicas
+    tables = [
+        part for part in partition_parts(here) if isinstance(part, list) for part in part if isinstance(part, Columns)
+    ]
+    sizes = [size for one in tables for size in one.of("size")]
+    assert len(sizes) == 100 and sizes[7] == here.get("t", 7).log.size > 0 and sum(sizes) == sizes[7]
+    assert sum(sum(one.of("segments")) for one in tables) == 1
+    assert [one.number for one in here.written()] == [7]
+
+
+def test_settings_that_want_each_record_on_the_disk_make_no_part_of_a_log_without_records() -> None:
+    lab = Lab(1)
+    assign(lab, 20)
+    lab.settle()
+    lab.commit(ops.ConfigSet(2, "t", "flush.messages", "1"))
+    lab.settle()
+    assert lab.broker(1).replicas.written() == ()
+    pending = lab.produce(1, b"x", number=3)
+    lab.settle()
+    assert code(pending) is ErrorCode.NONE
+    assert lab.partition(1, 3).log.recovery_point == 1
