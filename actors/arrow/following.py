@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from actors.arrow.ranges import Place, Range, ranges
 from actors.arrow.reading import DAY_S, LARGE, Partition
+from actors.arrow.values.asked import Asked, Reading, reading
 from actors.client.asks import Know, Pause, Steps
 from actors.client.errors import ClientError, Interrupted, NotInTime
 from actors.client.metadata import Metadata
@@ -35,10 +36,10 @@ from actors.client.operations import groups
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import EARLIEST, list_offsets
-from actors.client.properties import ClientConfig
+from actors.client.properties import ClientConfig, client_config
 from actors.client.tasks import Task
 from actors.host.client import asynchronous, blocking
-from actors.host.client.blocking import now_us, settings
+from actors.host.client.blocking import given, now_us
 from actors.replay.columns.record_columns import COLUMNS, schema
 
 END = (1 << 63) - 1
@@ -52,6 +53,12 @@ def follow(
     *,
     group: str | None = None,
     columns: Sequence[str] = COLUMNS,
+    value_format: str | None = None,
+    key_format: str | None = None,
+    schema_registry: str | None = None,
+    value_schema: int | str | None = None,
+    key_schema: int | str | None = None,
+    on_error: str = "fail",
     config: Mapping[str, Any] | str | None = None,
 ) -> "Following":
     """The records of topics as they come: an iterator of pyarrow.RecordBatch, for `for` and for `async for`. Within a
@@ -59,17 +66,29 @@ def follow(
 
     `start`: where to begin, as of `rayft.read`. `group`: the name under which offsets are committed when `commit` is
     called, and from which they are read at the beginning. Raises ConfigError, OSError and ValueError; ClientError while
-    it is read.
+    it is read. `value_format` and what is behind it as of `rayft.read`; also `async for` waits for a schema registry.
     """
     schema(columns)
     names = [topics] if isinstance(topics, str) else list(topics)
-    return Following(settings(bootstrap, config, LARGE), Followed(names, start, group, columns))
+    client = given(bootstrap, config, LARGE)
+    asked = Asked(value_format, key_format, schema_registry, value_schema, key_schema, on_error)
+    return Following(
+        client_config(client), Followed(names, start, group, columns, reading(columns, names, asked, client))
+    )
 
 
 class Followed:
     """What is known of topics that are followed, without a socket: positions, and batches that are there."""
 
-    def __init__(self, topics: list[str], start: Place, group: str | None, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        topics: list[str],
+        start: Place,
+        group: str | None,
+        columns: Sequence[str],
+        values: Reading | None = None,
+    ) -> None:
+        """`values`: what reads keys and values; None: they are bytes."""
         self.group = group
         self.positions: dict[Part, int] = {}
         """The offset behind the last batch that was given, by partition."""
@@ -80,8 +99,7 @@ class Followed:
         other records there by now, is told by it (KIP-320)."""
         self._topics = topics
         self._start = start
-        self._columns = list(columns)
-        self._read = self._columns if "offset" in self._columns else [*self._columns, "offset"]
+        self._values = (values or Reading(columns, [])).beside("offset")
         self._fetcher: Fetcher | None = None
         self._decoders: dict[Part, Partition] = {}
         self._ready: deque[tuple[Part, pa.RecordBatch | None, int, int]] = deque()
@@ -128,7 +146,7 @@ class Followed:
     def _add(self, config: ClientConfig, part: Part, begin: groups.Committed) -> None:
         assert self._fetcher is not None
         self.positions[part], self._epochs[part] = begin.offset, begin.leader_epoch
-        self._decoders[part] = Partition(part, Range(begin.offset, END), self._read, config)
+        self._decoders[part] = Partition(part, Range(begin.offset, END), self._values.decoded, config)
         self._fetcher.seek(*part, begin.offset, begin.leader_epoch)
 
     def prepare(self, config: ClientConfig) -> Steps[list[int]]:
@@ -194,10 +212,10 @@ class Followed:
 
     def _decode(self, part: Part, fetched: Fetched) -> None:
         try:
-            for batch in self._decoders[part].batches(fetched):
+            for batch in self._values.batches(self._decoders[part].batches(fetched)):
                 if batch.num_rows:
                     last = pc.max(batch.column("offset")).as_py()
-                    self._ready.append((part, batch.select(self._columns), last + 1, fetched.leader_epoch))
+                    self._ready.append((part, self._values.without(batch), last + 1, fetched.leader_epoch))
         except ClientError as error:
             self._error = self._error or error
         else:

@@ -25,12 +25,13 @@ import pyarrow.dataset as ds
 from actors.arrow import pruning
 from actors.arrow.ranges import Place, Range, ranges
 from actors.arrow.reading import LARGE, batches
+from actors.arrow.values.asked import BYTES, Asked, Reading, needed, reading
 from actors.client.asks import Steps
 from actors.client.errors import ClientError
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import Found, list_offsets
-from actors.client.properties import ClientConfig
-from actors.host.client.blocking import Kafka, settings
+from actors.client.properties import ClientConfig, client_config
+from actors.host.client.blocking import Kafka, given
 from actors.replay.columns.record_columns import SCHEMA
 
 Projection = list[str] | dict[str, pc.Expression] | None
@@ -42,13 +43,20 @@ def scan(
     start: Place = "earliest",
     end: Place = "latest",
     *,
+    value_format: str | None = None,
+    key_format: str | None = None,
+    schema_registry: str | None = None,
+    value_schema: int | str | None = None,
+    key_schema: int | str | None = None,
+    on_error: str = "fail",
     config: Mapping[str, Any] | str | None = None,
 ) -> "Topics":
     """Topics as a dataset of pyarrow with the columns key, value, topic, partition, offset, timestamp, timestampType and
-    headers, which DuckDB and Polars read by what they need. Arguments as of `rayft.read`; nothing is asked before a scan.
-    Raises ConfigError, OSError; a scan raises ClientError."""
+    headers, which DuckDB and Polars read by what they need. Arguments as of `rayft.read`; nothing is asked before a scan,
+    but the schema registry for the schema of the columns. Raises ConfigError, OSError; a scan raises ClientError."""
     names = [topics] if isinstance(topics, str) else list(topics)
-    return Topics(bootstrap, names, start, end, config)
+    asked = Asked(value_format, key_format, schema_registry, value_schema, key_schema, on_error)
+    return Topics(bootstrap, names, start, end, config, asked=asked)
 
 
 class Topics(ds.Dataset):  # type: ignore[misc]
@@ -62,21 +70,31 @@ class Topics(ds.Dataset):  # type: ignore[misc]
         end: Place,
         config: Mapping[str, Any] | str | None,
         wanted: pc.Expression | None = None,
+        asked: Asked = BYTES,
     ) -> None:
         self._made_of = bootstrap, topics, start, end, config
-        self._config: ClientConfig = settings(bootstrap, config, LARGE)
+        self._given = given(bootstrap, config, LARGE)
+        self._config: ClientConfig = client_config(self._given)
         self._wanted = wanted
+        self._asked = asked
+        self._schema: pa.Schema | None = None
 
     def __reduce__(self) -> Any:
-        return Topics, (*self._made_of, self._wanted)
+        return Topics, (*self._made_of, self._wanted, self._asked)
 
     def __repr__(self) -> str:
         return f"<rayft.scan of {', '.join(self._made_of[1])}>"
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of all columns."""
-        return SCHEMA
+        """The Arrow schema of all columns. Raises ClientError where it is in a schema registry, and cannot be had."""
+        if self._schema is None:
+            values = self._reading(SCHEMA.names)
+            self._schema, self._asked = values.schema(SCHEMA), values.pinned(self._asked)
+        return self._schema
+
+    def _reading(self, columns: Sequence[str]) -> Reading:
+        return reading(columns, self._made_of[1], self._asked.of(columns), self._given)
 
     @property
     def partition_expression(self) -> pc.Expression:
@@ -89,23 +107,25 @@ class Topics(ds.Dataset):  # type: ignore[misc]
         """A scan of some columns and rows. `columns`: names, or expressions by name; `options`: those of
         `pyarrow.dataset.Scanner.from_batches`. Raises ValueError for a column that does not exist."""
         wanted = _both(self._wanted, filter)
-        needed = pruning.referenced(SCHEMA, columns, wanted) or ["offset"]
-        read = pa.schema([SCHEMA.field(name) for name in needed])
+        found = pruning.referenced(self.schema, columns, wanted) or ["offset"]
+        read = pa.schema([self.schema.field(name) for name in found])
         return ds.Scanner.from_batches(
-            self._batches(needed, wanted), schema=read, columns=columns, filter=wanted, **options
+            self._batches(found, wanted), schema=read, columns=columns, filter=wanted, **options
         )
 
     def _batches(self, columns: list[str], wanted: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         _, topics, start, end, _ = self._made_of
+        values = self._reading(needed(columns))
         kafka = Kafka(self._config)
         try:
             plan = kafka.run(ranges(topics, start, end, self._config.isolation))
             if wanted is not None:
-                plan = kafka.run(narrowed(plan, wanted, self._config.isolation))
+                plan = kafka.run(narrowed(plan, wanted, self._config.isolation, self.schema))
         except BaseException:
             kafka.close()
             raise
-        yield from batches(kafka, plan, columns)
+        for batch in values.batches(batches(kafka, plan, values.decoded)):
+            yield batch.select(columns)
 
     def to_table(self, columns: Projection = None, filter: pc.Expression | None = None, **options: Any) -> pa.Table:
         """The rows as a table."""
@@ -129,7 +149,7 @@ class Topics(ds.Dataset):  # type: ignore[misc]
 
     def filter(self, expression: pc.Expression) -> "Topics":
         """The dataset of those rows that fulfil a filter as well."""
-        return Topics(*self._made_of, _both(self._wanted, expression))
+        return Topics(*self._made_of, _both(self._wanted, expression), self._asked)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """All rows, for whatever takes Arrow's stream."""
@@ -148,10 +168,12 @@ def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expressi
     return other if one is None else one if other is None else one & other
 
 
-def narrowed(plan: Mapping[Part, Range], wanted: pc.Expression, isolation: int) -> Steps[dict[Part, Range]]:
-    """The ranges of a plan without what a filter excludes. Raises ClientError."""
-    ranges = _of_offsets(plan, wanted)
-    since = pruning.lowest(SCHEMA, wanted, pruning.times, -pruning.US_MAX, pruning.US_MAX)
+def narrowed(
+    plan: Mapping[Part, Range], wanted: pc.Expression, isolation: int, schema: pa.Schema = SCHEMA
+) -> Steps[dict[Part, Range]]:
+    """The ranges of a plan without what a filter excludes. `schema`: of all columns. Raises ClientError."""
+    ranges = _of_offsets(plan, wanted, schema)
+    since = pruning.lowest(schema, wanted, pruning.times, -pruning.US_MAX, pruning.US_MAX)
     if ranges and since > 0:
         told = yield from list_offsets(dict.fromkeys(ranges, since // 1000), isolation=isolation)
         for part, one in told.items():
@@ -162,13 +184,13 @@ def narrowed(plan: Mapping[Part, Range], wanted: pc.Expression, isolation: int) 
     return {part: one for part, one in ranges.items() if one.first < one.end}
 
 
-def _of_offsets(plan: Mapping[Part, Range], wanted: pc.Expression) -> dict[Part, Range]:
+def _of_offsets(plan: Mapping[Part, Range], wanted: pc.Expression, schema: pa.Schema = SCHEMA) -> dict[Part, Range]:
     """What is left of the ranges by topic, partition and offset."""
     held = {part: (one.first, one.end - 1) for part, one in plan.items() if one.first < one.end}
-    parts = pruning.partitions(SCHEMA, wanted, held)
+    parts = pruning.partitions(schema, wanted, held)
     if not parts:
         return {}
     low, high = min(held[part][0] for part in parts), max(held[part][1] for part in parts)
-    first = pruning.lowest(SCHEMA, wanted, pruning.offsets, low, high)
-    last = pruning.highest(SCHEMA, wanted, pruning.offsets, first, high)
+    first = pruning.lowest(schema, wanted, pruning.offsets, low, high)
+    last = pruning.highest(schema, wanted, pruning.offsets, first, high)
     return {part: Range(max(plan[part].first, first), min(plan[part].end, last + 1)) for part in parts}

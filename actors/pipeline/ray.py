@@ -27,13 +27,14 @@ from ray.data import Dataset, Datasource, ReadTask
 
 from actors.arrow.ranges import Place, ranges
 from actors.arrow.reading import LARGE
+from actors.arrow.values.asked import BYTES, Asked, needed, reading
 from actors.client.properties import client_config
 from actors.host.client.blocking import Kafka, given
 from actors.pipeline.planning import Slice, cut
 from actors.pipeline.ray_sink import Sink as Sink
 from actors.pipeline.slices import read as rows
 from actors.replay import ray_cache
-from actors.replay.columns.record_columns import COLUMNS, schema
+from actors.replay.columns.record_columns import COLUMNS, SCHEMA, schema
 from actors.replay.ray import COUNTED, read_task
 from actors.replay.ray import dataset as dataset
 
@@ -50,6 +51,10 @@ class Topics(NamedTuple):
     slices: tuple[Slice, ...]
     """What is read of each partition."""
     columns: tuple[str, ...]
+    asked: Asked = BYTES
+    """How keys and values are read, by schemas whose ids are known."""
+    types: pa.Schema | None = None
+    """The Arrow schema of all columns; None: keys and values are bytes."""
 
     def __repr__(self) -> str:
         return f"Topics({len(self.slices)} partitions)"
@@ -57,7 +62,10 @@ class Topics(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        return schema(self.columns)
+        if self.types is None:
+            return schema(self.columns)
+        known = {one.name: one for one in (*SCHEMA, *self.types)}
+        return pa.schema([known[name] for name in self.columns])
 
     @property
     def offsets(self) -> int:
@@ -75,7 +83,13 @@ class Topics(NamedTuple):
 
     def batches(self, piece: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a slice. Raises ClientError, DataLoss."""
-        return rows(self.settings, piece, self.columns)
+        if self.types is None:
+            yield from rows(self.settings, piece, self.columns)
+            return
+        records = needed(self.columns)
+        values = reading(records, [piece.topic], self.asked.of(records), self.settings)
+        for batch in values.batches(rows(self.settings, piece, values.decoded)):
+            yield batch.select(self.columns)
 
 
 def planned(
@@ -85,17 +99,22 @@ def planned(
     end: Place = "latest",
     columns: Sequence[str] = COLUMNS,
     config: Mapping[str, Any] | str | None = None,
+    asked: Asked = BYTES,
 ) -> Topics:
     """The plan of a read, whose arguments are those of `rayft.read`. Raises ClientError, ConfigError, ValueError,
     OSError."""
     schema(columns)
     own = given(bootstrap, config, LARGE)
     names = [topics] if isinstance(topics, str) else list(topics)
+    values = reading(columns, names, asked, own)
     with Kafka(client_config(own)) as kafka:
         plan = kafka.run(ranges(names, start, end, kafka.config.isolation))
         ids = {name: topic.id for name, topic in kafka.metadata.topics.items()}
     slices = (Slice(*part, one.first, one.end, ids[part[0]]) for part, one in plan.items() if one.first < one.end)
-    return Topics(own, tuple(slices), tuple(columns))
+    if not values.is_typed:
+        return Topics(own, tuple(slices), tuple(columns))
+    types = values.schema(schema(columns))
+    return Topics(own, tuple(slices), tuple(types.names), values.pinned(asked), types)
 
 
 class TopicsDatasource(Datasource):
@@ -152,10 +171,18 @@ def read(
     end: Place = "latest",
     *,
     columns: Sequence[str] = COLUMNS,
+    value_format: str | None = None,
+    key_format: str | None = None,
+    schema_registry: str | None = None,
+    value_schema: int | str | None = None,
+    key_schema: int | str | None = None,
+    on_error: str = "fail",
     config: Mapping[str, Any] | str | None = None,
 ) -> Dataset:
-    """A Dataset of topics; arguments and errors as those of `planned`. Its offsets are those of now."""
-    return ray.data.read_datasource(TopicsDatasource(planned(bootstrap, topics, start, end, columns, config)))
+    """A Dataset of topics; arguments and errors as those of `rayft.read`. Its offsets, and the schema of its columns, are
+    those of now; each task asks the schema registry for itself."""
+    asked = Asked(value_format, key_format, schema_registry, value_schema, key_schema, on_error)
+    return ray.data.read_datasource(TopicsDatasource(planned(bootstrap, topics, start, end, columns, config, asked)))
 
 
 def share(

@@ -3,13 +3,14 @@
 This file alone decides the names of these options, where the registry is named, and which columns are fetched for it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from actors.arrow.values.typed import NEEDED, Typed, Wanted
+from actors.arrow.values.typed import MORE, NEEDED, Typed, Wanted
 from actors.host.client.schemas import Schemas
+from actors.replay.columns.record_columns import SCHEMA
 
 
 class Asked(NamedTuple):
@@ -22,6 +23,25 @@ class Asked(NamedTuple):
     key_schema: int | str | None = None
     on_error: str = "fail"
 
+    def of(self, columns: Sequence[str]) -> "Asked":
+        """What is asked for where only some columns of records are read."""
+        found = self
+        if "value" not in columns:
+            found = found._replace(value_format=None, value_schema=None)
+        if "key" not in columns:
+            found = found._replace(key_format=None, key_schema=None)
+        return found
+
+
+BYTES = Asked()
+"""Keys and values as they are."""
+
+
+def needed(columns: Collection[str]) -> list[str]:
+    """The columns of records that are read for columns which a caller gets."""
+    more = {name: {name, *(f"{name}_{kind}" for kind in MORE)} for name in ("key", "value")}
+    return [name for name in SCHEMA.names if not more.get(name, {name}).isdisjoint(columns)]
+
 
 class Reading:
     """What makes the batches that a caller gets of those that are decoded."""
@@ -31,7 +51,20 @@ class Reading:
         """The columns of records that the caller wants."""
         self.decoded = [*columns, *(one for one in NEEDED if typed and one not in columns)]
         """The columns of records that are decoded for it."""
+        self._extra = self.decoded[len(self.columns) :]
+        self._added: list[str] = []
         self._typed = typed
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a column is not bytes."""
+        return bool(self._typed)
+
+    def pinned(self, asked: Asked) -> Asked:
+        """What was asked for, with the ids of the schemas that were found: another reading gives the same columns."""
+        for one in self._typed:
+            asked = asked._replace(key_schema=one.id) if one.column == "key" else asked._replace(value_schema=one.id)
+        return asked
 
     def schema(self, of: pa.Schema) -> pa.Schema:
         """The caller's Arrow schema, from that of its columns of records."""
@@ -46,7 +79,19 @@ class Reading:
             found = _each(one, found)
         if not self._typed:
             return found
-        return (batch.drop_columns([name for name in self.decoded if name not in self.columns]) for batch in found)
+        return (batch.drop_columns(self._extra) for batch in found)
+
+    def beside(self, name: str) -> "Reading":
+        """A reading of the same with one column more, which `without` takes away."""
+        if name in self.columns:
+            return self
+        found = Reading([*self.columns, name], self._typed)
+        found._added = [name]
+        return found
+
+    def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch without the column that was added."""
+        return batch.drop_columns(self._added) if self._added else batch
 
 
 def _each(typed: Typed, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -31,6 +31,8 @@ from fastpath.arrow.avro_columns import NO_ID, NO_SCHEMA, REASONS, AvroColumns
 
 FORMATS = ("avro",)
 ON_ERROR = ("fail", "null", "raw")
+MORE = ("raw", "error")
+"""What the columns are called that `raw` adds, behind the column's name."""
 NEEDED = ("topic", "partition", "offset")
 """The columns that a batch has to have beside the one that is read: an error names them."""
 
@@ -58,7 +60,8 @@ class Typed:
         self.column = column
         self._on_error = wanted.on_error
         self._schemas = wanted.schemas
-        id = self._reader_id(wanted.schema, topics)
+        self.id = id = self._reader_id(wanted.schema, topics)
+        """The id of the schema that the column has."""
         written = self._schemas.schema(id)
         if isinstance(written, Unknown):
             raise ClientError(f"{written}, by which the {column}s of {', '.join(topics)} are to be read")

@@ -1,8 +1,7 @@
 """The schemas of a registry for a thread that reads topics: it waits for them, a few times, and then says what is wrong.
 
 This file alone decides how often a registry is asked that does not answer. A registry that is away is no bad value: it is an
-error of the read, whatever was asked for bad values. That it has no such schema is a fact about the value. A schema that is
-asked for here is asked on a thread of its own, since the caller's may have an event loop that runs, as in a notebook.
+error of the read, whatever was asked for bad values. That it has no such schema is a fact about the value.
 """
 
 import asyncio
@@ -75,13 +74,15 @@ class Schemas:
 
 
 def _run(asked: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What a coroutine gives, which runs on a thread of its own."""
+    """What a coroutine gives. It runs on a thread of its own if the caller's has an event loop, as in a notebook."""
+    if asyncio._get_running_loop() is None:
+        return _here(asked)
     found: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(asyncio.run(asked()))
+            found.append(_here(asked))
         except BaseException as error:
             failed.append(error)
 
@@ -91,3 +92,13 @@ def _run(asked: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if failed:
         raise failed[0]
     return found[0]
+
+
+def _here(asked: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What a coroutine gives, which runs on this thread."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(asked())
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()

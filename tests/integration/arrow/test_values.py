@@ -1,13 +1,15 @@
 """Values as typed columns from real brokers, written by Confluent's serializer, which registers the schemas."""
 
+import asyncio
 import json
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -15,9 +17,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 import rayft
 from actors.client.errors import ClientError
 from tests.integration.arrow.registry import Registry, registry
-from tests.integration.conftest import everywhere
+from tests.integration.arrow.test_write import made
 
 pytest.importorskip("fastavro")
+pytestmark = pytest.mark.timeout(240)
 OLD = {"type": "record", "name": "Order", "namespace": "shop", "fields": [
     {"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"]}, {"name": "gone", "type": "double"},
 ]}  # fmt: skip
@@ -30,11 +33,9 @@ BOMB = {"type": "record", "name": "Bomb", "fields": [{"name": "many", "type": {"
 
 
 @pytest.fixture
-def topic(cluster: "rayft.Cluster", name: str) -> Iterator[str]:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 3, 3)])[name].result(30)
-    everywhere(cluster, name, 3)
-    yield name
+def topic(kafka: Any, name: str) -> str:
+    made(kafka, name, 3)
+    return name
 
 
 @pytest.fixture
@@ -75,13 +76,11 @@ def orders(kafka: Any, topic: str, schemas: Registry) -> list[Any]:
     return [*old, None, *new, *old]
 
 
-def test_values_of_two_schemas_are_columns_of_the_newer_one(
-    cluster: "rayft.Cluster", topic: str, schemas: Registry
-) -> None:
-    expected = orders(cluster, topic, schemas)
+def test_values_of_two_schemas_are_columns_of_the_newer_one(kafka: Any, topic: str, schemas: Registry) -> None:
+    expected = orders(kafka, topic, schemas)
     asked = len(schemas.asked)
     reader = rayft.read(
-        cluster.bootstrap_servers,
+        kafka.bootstrap_servers,
         topic,
         columns=("value", "partition"),
         value_format="avro",
@@ -97,7 +96,7 @@ def test_values_of_two_schemas_are_columns_of_the_newer_one(
     assert table.column_names == ["value", "partition"] and table.column("value").to_pylist() == expected
     assert len(schemas.asked) - asked <= 4, "each schema is asked for once"
     older = rayft.read(
-        cluster.bootstrap_servers, topic, value_format="avro", value_schema=f"{topic}-value:1", on_error="null",
+        kafka.bootstrap_servers, topic, value_format="avro", value_schema=f"{topic}-value:1", on_error="null",
         config={"schema.registry.url": schemas.url},
     ).read_all()  # fmt: skip
     found = older.column("value").to_pylist()
@@ -105,20 +104,18 @@ def test_values_of_two_schemas_are_columns_of_the_newer_one(
     assert found[51:101] == [None] * 50, "a long is no int"
 
 
-def test_keys_have_schemas_too(cluster: "rayft.Cluster", topic: str, schemas: Registry) -> None:
+def test_keys_have_schemas_too(kafka: Any, topic: str, schemas: Registry) -> None:
     (key,) = serialized(schemas, topic, {"type": "string"}, ["k"], MessageField.KEY)
     values = serialized(schemas, topic, {"type": "long"}, [5, 6])
-    produced(cluster, topic, list(values), 1, key)
+    produced(kafka, topic, list(values), 1, key)
     table = rayft.read(
-        cluster.bootstrap_servers, topic, value_format="avro", key_format="avro", schema_registry=schemas.url
+        kafka.bootstrap_servers, topic, value_format="avro", key_format="avro", schema_registry=schemas.url
     ).read_all()
     assert table.column("key").to_pylist() == ["k", "k"] and table.column("value").to_pylist() == [5, 6]
     assert table.column("offset").to_pylist() == [0, 1]
 
 
-def test_what_cannot_be_read_is_an_error_or_null_or_kept_as_it_is(
-    cluster: "rayft.Cluster", topic: str, schemas: Registry
-) -> None:
+def test_what_cannot_be_read_is_an_error_or_null_or_kept_as_it_is(kafka: Any, topic: str, schemas: Registry) -> None:
     good = serialized(schemas, topic, NEW, [{"id": 1, "note": None, "state": "NEW", "lines": []}])[0]
     bomb = serialized(schemas, "other", BOMB, [{"many": []}])[0][:5]
     bad = [
@@ -131,13 +128,13 @@ def test_what_cannot_be_read_is_an_error_or_null_or_kept_as_it_is(
         "its schema has record Bomb where record shop.Order is wanted, and no alias says that it is one (schema 2)",
         "it has a text that is not UTF-8 (schema 1)",
     ]  # fmt: skip
-    produced(cluster, topic, [good, None])
-    produced(cluster, topic, [one for pair in zip(bad, [good] * len(bad), strict=True) for one in pair])
+    produced(kafka, topic, [good, None])
+    produced(kafka, topic, [one for pair in zip(bad, [good] * len(bad), strict=True) for one in pair])
     whole = {"note": None, "id": 1, "state": "NEW", "lines": []}
 
     def read(on_error: str, **more: Any) -> pa.Table:
         return rayft.read(
-            cluster.bootstrap_servers,
+            kafka.bootstrap_servers,
             topic,
             value_format="avro",
             schema_registry=schemas.url,
@@ -163,25 +160,21 @@ def test_what_cannot_be_read_is_an_error_or_null_or_kept_as_it_is(
 
 
 @pytest.mark.parametrize("on_error", ["fail", "null", "raw"])
-def test_a_registry_that_is_away_is_no_bad_value(
-    cluster: "rayft.Cluster", topic: str, schemas: Registry, on_error: str
-) -> None:
-    orders(cluster, topic, schemas)
+def test_a_registry_that_is_away_is_no_bad_value(kafka: Any, topic: str, schemas: Registry, on_error: str) -> None:
+    orders(kafka, topic, schemas)
     reader = rayft.read(
-        cluster.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error=on_error
+        kafka.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error=on_error
     )
     schemas.status = 503
     with pytest.raises(ClientError, match=r"the schema registry .* does not answer: schema \d was asked for 3 times"):
         reader.read_all()
     schemas.status = 401
     with pytest.raises(ClientError, match="without a login"):
-        rayft.read(
-            cluster.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error=on_error
-        )
+        rayft.read(kafka.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error=on_error)
 
 
-def test_what_is_asked_for_wrongly_is_told(cluster: "rayft.Cluster", topic: str, schemas: Registry) -> None:
-    server = cluster.bootstrap_servers
+def test_what_is_asked_for_wrongly_is_told(kafka: Any, topic: str, schemas: Registry) -> None:
+    server = kafka.bootstrap_servers
     with pytest.raises(ClientError, match=f"has no {topic}-value, version latest: name value_schema"):
         rayft.read(server, topic, value_format="avro", schema_registry=schemas.url)
     schemas.register(f"{topic}-value", {"schema": json.dumps({"type": "record", "name": "R", "fields": [
@@ -198,3 +191,42 @@ def test_what_is_asked_for_wrongly_is_told(cluster: "rayft.Cluster", topic: str,
     ]:
         with pytest.raises(ValueError, match=words):
             rayft.read(server, topic, **more)
+
+
+def test_a_scan_finds_values_by_what_is_in_them(kafka: Any, topic: str, schemas: Registry) -> None:
+    expected = orders(kafka, topic, schemas)
+    found = rayft.scan(kafka.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url, on_error="raw")
+    found = pickle.loads(pickle.dumps(found))
+    assert found.schema.names[-2:] == ["value_raw", "value_error"]
+    assert found.to_table(columns=["value"]).column("value").to_pylist() == expected
+    many = found.to_table(columns=["offset"], filter=ds.field("value", "id") > 1000)
+    assert many.column("offset").to_pylist() == list(range(51, 101))
+    assert found.filter(ds.field("offset") < 60).count_rows(ds.field("value").is_null()) == 1
+    assert found.to_table(columns=["value_error"], filter=ds.field("offset") >= 100).num_rows == 51
+    asked = len(schemas.asked)
+    assert found.to_table(columns=["key"]).num_rows == 151 and len(schemas.asked) == asked, "only what is needed"
+
+
+def test_values_are_followed(kafka: Any, topic: str, schemas: Registry) -> None:
+    expected = orders(kafka, topic, schemas)
+    more = {"value_format": "avro", "schema_registry": schemas.url, "columns": ("value",)}
+    with rayft.follow(kafka.bootstrap_servers, topic, "earliest", on_error="raw", **more) as following:
+        found: list[Any] = []
+        while len(found) < len(expected):
+            batch = following.next_batch(60)
+            assert batch is not None and batch.schema.names == ["value", "value_raw", "value_error"]
+            found += batch.column("value").to_pylist()
+        assert found == expected and following.positions[topic, 0] == 151
+        produced(kafka, topic, [b"none"])
+        last = following.next_batch(60)
+        assert last is not None and last.column("value_raw").to_pylist() == [b"none"]
+
+    async def followed() -> list[Any]:
+        found = []
+        async with rayft.follow(kafka.bootstrap_servers, topic, {(topic, 0): 100}, **more) as following:
+            async for batch in following:
+                found += batch.column("value").to_pylist()
+        return found
+
+    with pytest.raises(ClientError, match=f"partition {topic}/0, offset 151: the value cannot be read"):
+        asyncio.run(followed())

@@ -15,14 +15,17 @@ import pytest
 pytest.importorskip("ray.data", reason="Ray Data is not installed")
 
 import rayft
+from actors.arrow.values.asked import Asked
 from actors.client.errors import ClientError
 from actors.pipeline import ray as door
 from actors.pipeline.ray_sink import Sink
 from actors.pipeline.sink.values import OtherQuery, WentBack
 from actors.pipeline.slices import DataLoss
 from tests.integration import rays
+from tests.integration.arrow.registry import registry
 from tests.integration.arrow.test_read import consumed, written
 from tests.integration.arrow.test_read import rows as as_rows
+from tests.integration.arrow.test_values import orders
 from tests.integration.pipeline.conftest import Topics, settled
 from tests.integration.pipeline.test_sink_steps import Sink as Protocol
 from tests.integration.pipeline.test_streams import produce
@@ -99,6 +102,23 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             return dict(json.loads(ran.stdout.splitlines()[-1]))
 
         yield run
+
+
+def test_values_have_the_columns_of_their_schema(topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task has the schema that was the latest when the Dataset was made."""
+    monkeypatch.setattr(door, "SLICE_OFFSETS", 10)
+    topics.make(name)
+    with registry() as schemas:
+        expected = orders(topics.cluster, name, schemas)
+        asked = Asked("avro", None, schemas.url, None, None, "raw")
+        plan = door.planned(topics.servers, name, asked=asked)
+        schemas.register(f"{name}-value", {"schema": '"string"'})
+        found = tables(plan, 9)
+        assert len(found) > 3 and plan.schema.names[-2:] == ["value_raw", "value_error"]
+        whole = pa.concat_tables([one for task in found for one in task]).sort_by("offset")
+        assert whole.column("value").to_pylist() == expected and whole.column("value_error").null_count == len(expected)
+        few = pa.concat_tables([one for task in tables(plan, 9, "value_error", "offset") for one in task])
+        assert few.column_names == ["value_error", "offset"] and few.num_rows == len(expected)
 
 
 @pytest.mark.slow
