@@ -7,7 +7,8 @@ those of KIP-848 are in one group. This file alone decides what of them counts. 
 2. An assignment is written in the version of the member's own metadata.
 3. An assignment with bytes of the assignor's own cannot be kept: the coordinator would lose them.
 4. What is read at once, of one member or of all members of a group, has a limited number of entries, as a request has
-   (`wire/limits.py`): it came as bytes, which nobody has counted.
+   (`wire/limits.py`): it came as bytes, which nobody has counted. A group has a higher limit: each of its members names
+   all topics again.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ from actors.wire.messages import decode_counted, encode, message
 
 CONSUMER = "consumer"
 """The protocol type of the groups whose bytes are read here."""
+GROUP_ENTRIES_MAX = 500_000
+"""For all members of a group: 450 consumers of a thousand topics. To read that takes 150 ms."""
 NEWEST = 3
 _SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
 Partitions = Mapping[str, frozenset[int]]

@@ -33,7 +33,6 @@ from actors.broker.groups.consumer.state import (
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.topics import Topics
 from actors.wire.errors import ErrorCode, TooManyEntries, WireError
-from actors.wire.limits import PARTITIONS_MAX
 
 CUSTOM_ASSIGNOR = (
     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before "
@@ -87,7 +86,8 @@ def from_classic(group: ClassicGroup, migration: Migration, size_max: int, topic
         try:
             return _from_classic(group, topics)
         except TooManyEntries:
-            why = f"its members subscribe to, and have, more than {PARTITIONS_MAX} topics and partitions together"
+            most = embedded.GROUP_ENTRIES_MAX
+            why = f"its members subscribe to, and have, more than {most} topics and partitions together"
         except WireError as error:
             why = f"the embedded consumer protocol is malformed: {error}"
         except embedded.CustomAssignor:
@@ -100,7 +100,7 @@ def _from_classic(group: ClassicGroup, topics: Topics) -> ConsumerGroup:
     epoch = max(FIRST_EPOCH, group.generation)
     found = ConsumerGroup(group.id)
     found.epoch = found.target_epoch = epoch
-    said = embedded.Embedded()
+    said = embedded.Embedded(embedded.GROUP_ENTRIES_MAX)
     for member in group.members.values():
         protocol = group.protocol if group.protocol is not None else member.protocols[0][0]
         told = said.subscription(member.metadata(protocol))

@@ -431,7 +431,7 @@ def test_a_member_that_says_more_than_a_request_may_is_refused() -> None:
 
 def test_a_group_whose_members_say_too_much_together_stays_classic() -> None:
     world = World(t=2)
-    many = PARTITIONS_MAX // 2
+    many = embedded.GROUP_ENTRIES_MAX // 2
     for name in ("a", "b"):
         world.classic_join(name, "t", metadata=subscription_bytes(("t",), {"t": (0,) * many}))
     world.classic_join("a", "t", known=True, metadata=subscription_bytes(("t",), {"t": (0,) * many}))
@@ -440,13 +440,31 @@ def test_a_group_whose_members_say_too_much_together_stays_classic() -> None:
     for name in ("a", "b"):
         world.classic_sync(name, group.generation, {"a": {"t": (0,)}, "b": {"t": (1,)}})
     beat = world.join("c", "t")
-    assert beat.error is ErrorCode.GROUP_ID_NOT_FOUND and f"more than {PARTITIONS_MAX} topics" in str(beat.message)
+    assert beat.error is ErrorCode.GROUP_ID_NOT_FOUND and "more than 500000 topics" in str(beat.message)
     assert isinstance(world.machine.group("g"), ClassicGroup)
     world.classic_join("b", "t", known=True)
     world.classic_join("a", "t", known=True)
     for name in ("a", "b"):
         world.classic_sync(name, group.generation, {"a": {"t": (0,)}, "b": {"t": (1,)}})
     assert world.join("c", "t").error is ErrorCode.NONE
+
+
+def test_many_members_of_many_topics_say_more_together_than_a_request_may() -> None:
+    """250 consumers of a thousand topics, as a pattern finds them, with a cooperative assignor: each names all topics."""
+    world = World(classic_max=250, **{f"topic_{number}": 1 for number in range(1_000)})
+    names = tuple(world.topics.sizes)
+    members = {f"m{place}": {name: (0,) for name in names[place::250]} for place in range(250)}
+    said = {id: subscription_bytes(names, owned) for id, owned in members.items()}
+    for known in (False, True):
+        for id, metadata in said.items():
+            world.classic_join(id, known=known, metadata=metadata)
+    group = world.machine.group("g")
+    assert isinstance(group, ClassicGroup) and len(group.members) == 250
+    for id in members:
+        world.classic_sync(id, group.generation, members)
+    assert world.join("new", names[0]).error is ErrorCode.NONE
+    changed = world.group()
+    assert len(changed.members) == 251 and len(changed.members["m7"].subscription.topics) == 1_000
 
 
 def test_the_same_topic_again_and_again_is_not_gone_through_each_time() -> None:
