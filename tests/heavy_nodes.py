@@ -15,6 +15,7 @@ from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.counted import lines_of
+from tests.heaviest import Path, elements, lists
 from tests.served import TABLE
 from tests.simulator.cluster import Client, Cluster, directory_id
 from tests.simulator.test_random_bodies import BRIDGE, LISTENERS, PROTOCOLS, SECURE, settings_of
@@ -152,6 +153,16 @@ def rows() -> list[Row]:
             found.setdefault(api.handler, Row(listener, api.name, api.versions))
     enveloped = [Row(Listener.CONTROLLER, api.name, api.versions, True) for api in ENVELOPED.values()]
     return [*sorted(found.values(), key=lambda row: (row.name, row.listener.value)), *enveloped]
+
+
+def widest(row: Row, part: int) -> tuple[Path, int]:
+    """The list of the newest version in which a request has most elements, and how many these are."""
+    version = row.versions[-1]
+    found = [
+        (elements(row.name, version, path, part), path) for path in lists(message(f"{row.name}Request"), version)[1:]
+    ]
+    count, path = max(found, default=(0, ()))
+    return path, count
 
 
 def has_schema(name: str) -> bool:

@@ -26,7 +26,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import SliceCount, Steps, in_slices, joined
+from actors.node.runtime.slices import SliceCount, Steps, in_slices, joined, portions
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -99,8 +99,9 @@ def _one(
 ) -> Generator[None, None, Answer]:
     """The reply is (transaction, error of each partition)."""
     machine = context.transactions.machine
-    if pace.over(len(one.partitions)):
-        yield
+    for some in portions(one.partitions):  # ahead of what is done with all of them in one go
+        if pace.over(len(some)):
+            yield
     if not batched and not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, one.id):
         return Done((one, [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(one.partitions)))
     allowed: set[str] | None = None

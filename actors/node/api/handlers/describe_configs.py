@@ -25,7 +25,7 @@ from actors.node.api.security.authorizer import Authorizer, config_error
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done, Held
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import SliceCount, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices, portions
 from actors.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from actors.settings.groups import GROUP_CONFIGS
 from actors.settings.kept import KEPT, scope
@@ -99,15 +99,19 @@ def describe_on_controller(context: ControllerContext, request: "DescribeConfigs
 def _describe(node: Node, request: "DescribeConfigsRequest", call: Call) -> Generator[None, None, Any]:
     kind = message("DescribeConfigsResponse")
     pace = SliceCount()
-    asked: dict[tuple[int, str, tuple[str, ...]], Any] = {}
+    asked: dict[tuple[int, str, frozenset[str]], Any] = {}
     for one in request.resources:
-        keys = tuple(one.configuration_keys or ())
-        asked[one.resource_type, one.resource_name, keys] = one
-        if pace.over(1 + len(keys)):
+        keys: set[str] = set()
+        for some in portions(one.configuration_keys or ()):
+            keys.update(some)
+            if pace.over(len(some)):
+                yield
+        asked[one.resource_type, one.resource_name, frozenset(keys)] = one
+        if pace.over():
             yield
     reply = kind()
-    for one in asked.values():
-        result = yield from _result(node, kind, one, request, call, pace)
+    for (_, _, wanted), one in asked.items():
+        result = yield from _result(node, kind, one, wanted, request, call, pace)
         reply.results.append(result)
         if pace.over():
             yield
@@ -118,6 +122,7 @@ def _result(
     node: Node,
     kind: "type[DescribeConfigsResponse]",
     one: "DescribeConfigsRequest.DescribeConfigsResource",
+    keys: frozenset[str],
     request: "DescribeConfigsRequest",
     call: Call,
     pace: SliceCount,
@@ -129,10 +134,7 @@ def _result(
     if code is not ErrorCode.NONE:
         result.error_code, result.error_message = code, code.text
         return result
-    if pace.over(len(one.configuration_keys or ())):
-        yield
-    keys = set(one.configuration_keys) if one.configuration_keys else None
-    error, rows = _rows(node, one, keys)
+    error, rows = _rows(node, one, keys or None)
     if error is not None:
         result.error_code, result.error_message = error
         return result
@@ -148,7 +150,7 @@ Row = tuple[ConfigKey, ShownSetting] | None
 """A setting with what is shown of it; None: it was looked at and is not shown."""
 
 
-def _rows(node: Node, one: Any, keys: set[str] | None) -> tuple[tuple[ErrorCode, str] | None, Iterable[Row]]:
+def _rows(node: Node, one: Any, keys: frozenset[str] | None) -> tuple[tuple[ErrorCode, str] | None, Iterable[Row]]:
     """The settings of a resource, put together one by one when they are asked for. `keys`: what is wanted; None: all."""
     image = node.image
     if one.resource_type == TOPIC:
@@ -182,7 +184,7 @@ def _rows(node: Node, one: Any, keys: set[str] | None) -> tuple[tuple[ErrorCode,
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
 
 
-def _chosen(known: Mapping[str, object], keys: set[str] | None) -> list[str]:
+def _chosen(known: Mapping[str, object], keys: frozenset[str] | None) -> list[str]:
     """Names of those settings that are wanted, sorted. Costs as much as the shorter one of both has."""
     if keys is None:
         return sorted(known)

@@ -12,9 +12,8 @@ import pytest
 from actors.node.net import long_requests
 from actors.node.net.long_requests import ENTRY_BYTES
 from actors.wire import limits
-from actors.wire.messages import message
-from tests.heaviest import Path, elements, heavy, lists
-from tests.heavy_nodes import NO_AUTHORIZER, SENDERS, Nodes, Row, rows
+from tests.heaviest import heavy
+from tests.heavy_nodes import NO_AUTHORIZER, SENDERS, Nodes, Row, rows, widest
 
 pytestmark = pytest.mark.long
 
@@ -57,16 +56,6 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[tuple[Nodes, int]]:
 def traced() -> Iterator[type[Peak]]:
     yield Peak
     tracemalloc.stop()
-
-
-def widest(row: Row, part: int) -> tuple[Path, int]:
-    """The list of the newest version in which a request has most elements, and how many these are."""
-    version = row.versions[-1]
-    found = [
-        (elements(row.name, version, path, part), path) for path in lists(message(f"{row.name}Request"), version)[1:]
-    ]
-    count, path = max(found, default=(0, ()))
-    return path, count
 
 
 @pytest.mark.parametrize("row", rows(), ids=str)

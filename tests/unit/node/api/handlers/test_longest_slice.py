@@ -5,14 +5,15 @@ version, also in an Envelope. Every kind of sender sends them (`tests/heavy_node
 that a turn runs: the machine's speed has no part in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from actors.node.runtime.steps import AT_ONCE_MAX
 from actors.wire.messages import message
 from tests.counted import lines_of
 from tests.heaviest import heavy, lists
-from tests.heavy_nodes import SENDERS, Nodes, Row, rows
+from tests.heavy_nodes import NO_AUTHORIZER, SENDERS, Nodes, Row, rows, widest
 
 pytestmark = pytest.mark.long
 
@@ -37,3 +38,20 @@ def test_no_slice_grows_with_the_request(nodes: Nodes, row: Row) -> None:
             )
             assert many <= max(1.3 * few, 22_000), f"{row} {version}, {path}: {few} lines, then {many}"
             assert many <= LINES_MAX, f"{row} {version}, {path}: {many} lines"
+
+
+@pytest.fixture(scope="module")
+def open_nodes() -> Nodes:
+    return Nodes(NO_AUTHORIZER)
+
+
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_no_step_counts_ten_slices_in_one_go(open_nodes: Nodes, row: Row) -> None:
+    """What such a step does may be one line. Those that do are found behind the test (`no_step_overruns`)."""
+
+    def uncounted(turn: Callable[[], object]) -> int:
+        return bool(turn())
+
+    path, count = widest(row, 1)
+    body = heavy(row.name, row.versions[-1], path, min(count, AT_ONCE_MAX + 1000))
+    open_nodes.run(row.listener, [open_nodes.asked(row, row.versions[-1], body)], uncounted)
