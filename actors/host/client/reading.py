@@ -1,16 +1,22 @@
 """A fetcher of one thread that waits for no single broker: what one brings is given while another is silent.
 
 This file alone decides when a broker is asked again. Each has one request under way. Whom to ask is looked up behind every
-answer; while that takes long, as where a broker that is asked for it is frozen, those that answer are asked on.
+answer, and each LOOK_US without one; while that takes long, as where a broker that is asked for it is frozen, those that
+answer are asked on.
 """
 
+from typing import Any
+
+from actors.client.connection import NEVER
 from actors.client.errors import NotInTime
 from actors.client.operations.fetching import Fetcher, Result
 from actors.client.tasks import Task
-from actors.host.client.blocking import Kafka
+from actors.host.client.blocking import Kafka, now_us
 
 DAY_S = 86_400.0
 """The time for a Fetch, whose own time is request.timeout.ms: what passes is tried again by the fetcher."""
+LOOK_US = 1_000_000
+"""How often it is looked for brokers that are to be asked while those that are asked say nothing, µs."""
 
 
 class Reading:
@@ -23,22 +29,28 @@ class Reading:
         """The brokers that are to be asked, as it was found last."""
         self._under_way: dict[int, Task[list[Result]]] = {}
         self._preparing: Task[tuple[list[int], list[Result]]] | None = None
+        self._look_us = 0
+        """When it is looked for brokers again; NEVER: it is being looked for, and nothing came meanwhile."""
 
     def next(self) -> list[Result]:
         """What came next; empty: a broker had nothing new. Raises ClientError, as when no broker can be asked in time."""
-        kafka, told = self._kafka, list[Result]()
-        if self._preparing is None:
-            self._preparing = kafka.start(self._fetcher.prepare())
-        kafka.wait_until([self._preparing, *self._under_way.values()], None)
-        for node in [node for node, task in self._under_way.items() if task.done]:
-            told += self._under_way.pop(node).result()
-        if self._preparing.done:
-            told += self._prepared(self._preparing)
-            self._preparing = None
-        for node in self._nodes - self._under_way.keys():
-            self._under_way[node] = kafka.start(self._fetcher.fetch_from(node), DAY_S)
-        if not self._under_way and self._preparing is None and not told:
-            told = kafka.run(self._fetcher.fetch())  # which looks for a broker, after a while
+        kafka, told, has_answer = self._kafka, list[Result](), False
+        while not told and not has_answer:
+            if self._preparing is None and (now_us() >= self._look_us or not self._under_way):
+                self._preparing, self._look_us = kafka.start(self._fetcher.prepare()), NEVER
+            tasks: list[Task[Any]] = [*self._under_way.values(), *([self._preparing] if self._preparing else [])]
+            kafka.wait_until(tasks, None if self._preparing else self._look_us)
+            for node in [node for node, task in self._under_way.items() if task.done]:
+                told += self._under_way.pop(node).result()
+                has_answer, self._look_us = True, 0
+            if self._preparing is not None and self._preparing.done:
+                preparing, self._preparing = self._preparing, None
+                self._look_us = min(self._look_us, now_us() + LOOK_US)
+                told += self._prepared(preparing)
+            for node in self._nodes - self._under_way.keys():
+                self._under_way[node] = kafka.start(self._fetcher.fetch_from(node), DAY_S)
+            if not self._under_way and self._preparing is None and not told:
+                return kafka.run(self._fetcher.fetch())  # which looks for a broker, after a while
         return told
 
     def _prepared(self, task: Task[tuple[list[int], list[Result]]]) -> list[Result]:

@@ -79,3 +79,33 @@ def test_where_nobody_answers_it_ends_in_time() -> None:
         settings = {**SETTINGS, "default.api.timeout.ms": 300, "request.timeout.ms": 200}
         with connect(silent.address, settings) as kafka, pytest.raises(NotInTime):
             Reading(kafka, Fetcher(kafka.config, {("t", 0): 0})).next()
+
+
+def test_a_broker_that_has_nothing_new_is_waited_for() -> None:
+    """Nothing is looked up again and again meanwhile, and the reader sleeps."""
+    late = threading.Event()
+    kind = message("FetchResponse")
+
+    def fetch(server: Any, version: int, request: Any) -> Any:
+        late.wait(60)
+        return kind()
+
+    with Listening({"Fetch": fetch}) as first, Listening({"Fetch": fetch}) as second:
+        first.server.answers["Metadata"] = two_brokers(first, second)
+        with connect(first.address, {**SETTINGS, "metadata.max.age.ms": 300_000}) as kafka:
+            fetcher = Fetcher(kafka.config, {("t", 0): 0, ("t", 1): 0})
+            prepare, looked = fetcher.prepare, []
+
+            def counted() -> Any:
+                looked.append(time.monotonic())
+                return prepare()
+
+            fetcher.prepare = counted  # type: ignore[method-assign]
+            timer = threading.Timer(2, late.set)
+            timer.start()
+            reading, began, calls = Reading(kafka, fetcher), time.monotonic(), 0
+            while not late.is_set():
+                calls += not reading.next()
+            timer.join()
+            assert calls <= 3
+            assert len(looked) <= 5 + (time.monotonic() - began)
