@@ -10,7 +10,9 @@ This file alone decides how a body is read and when it is refused. Rules:
 2. A value is read whole or not at all: columns are cut back to the rows that they had before it, which the rows and the
    offsets tell. It is then null, and its row and the reason are told.
 3. What a value may cost follows from its bytes: items without bytes, nulls of wide structs and defaults are paid from
-   PARTS_A_BYTE, and columns are given away when they have about OUT_MAX bytes. So no offset outgrows 32 bits.
+   what a byte may cost. That is as many parts as the plan has, since an honest item of one byte may leave all of them out,
+   up to WIDE_MAX; beyond, PARTS_A_BYTE. Columns are given away when they have about OUT_MAX bytes. So no offset outgrows
+   32 bits.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -26,6 +28,7 @@ cdef enum:
     PREFIX = 5
     PARTS_A_BYTE = 16
     PARTS_MAX = 1 << 26
+    WIDE_MAX = 1 << 24
     OUT_MAX = 64 << 20
     PART_BYTES = 8
 
@@ -99,7 +102,7 @@ cdef struct Plan:
     const int32_t* kids
     const int32_t* table
     const uint8_t* constants
-    int64_t parts       # that each value has beside those of its bytes
+    int64_t parts       # that each value has beside those of its bytes, and a byte may cost up to WIDE_MAX
 
 cdef struct Work:
     const Plan* plan
@@ -189,6 +192,14 @@ cdef void cut(Work* w, int column, int64_t rows) noexcept nogil:
     elif c.kind == K_STRUCT:
         for i in range(c.count):
             cut(w, w.column_kids[c.first + i], rows)
+
+
+cdef inline bint paid(Work* w) noexcept nogil:
+    """Pay for a part that has no bytes of its own."""
+    w.left -= 1
+    if w.left < 0:
+        return failed(w, W_PARTS)
+    return True
 
 
 cdef inline bint varint(Work* w, int64_t* out) noexcept nogil:
@@ -401,7 +412,7 @@ cdef bint read(Work* w, const Node* node) noexcept nogil:
             return failed(w, W_BRANCH)
         return read(w, &plan.nodes[plan.kids[node.first + number]])
     elif op == O_RECORD:
-        if not valid(w, c):
+        if not valid(w, c) or not node.count and not paid(w):
             return False
         for i in range(node.count):
             if not read(w, &plan.nodes[plan.kids[node.first + i]]):
@@ -437,6 +448,8 @@ cdef bint read(Work* w, const Node* node) noexcept nogil:
     elif op == O_FIXED_BYTES:
         if w.end - w.at < node.size:
             return failed(w, W_CUT)
+        if not node.size and not paid(w):
+            return False
         w.at += node.size
         return put_bytes(w, c, w.at - node.size, node.size)
     elif op == O_ENUM:
@@ -486,12 +499,14 @@ cdef bint read(Work* w, const Node* node) noexcept nogil:
         if w.end - w.at < node.size:
             return failed(w, W_CUT)
         w.at += node.size
-        return True
+        return node.size > 0 or paid(w)
     elif op == O_SKIP_SIZED:
         return sized(w, &data, &number)
     elif op == O_SKIP_ARRAY or op == O_SKIP_MAP:
         return items(w, node, op == O_SKIP_MAP)
     elif op == O_SKIP_RECORD:
+        if not node.count and not paid(w):
+            return False
         for i in range(node.count):
             if not read(w, &plan.nodes[plan.kids[node.first + i]]):
                 return False
@@ -580,7 +595,7 @@ cdef class AvroColumns:
         more[at].kids = <const int32_t*>PyBytes_AS_STRING(b)
         more[at].table = <const int32_t*>PyBytes_AS_STRING(c)
         more[at].constants = <const uint8_t*>PyBytes_AS_STRING(constants)
-        more[at].parts = 2 * self.count + len(constants)
+        more[at].parts = 2 * self.count + len(constants) + len(nodes)
         self.known += 1
 
     cdef const Plan* plan_of(self, uint32_t id) noexcept nogil:
@@ -638,7 +653,8 @@ cdef class AvroColumns:
                     else:
                         w.plan = plan
                         w.at, w.end = value + PREFIX, value + size
-                        parts = min(PARTS_A_BYTE * size, PARTS_MAX) + plan.parts
+                        parts = max(PARTS_A_BYTE * size, min(plan.parts * size, WIDE_MAX))
+                        parts = min(parts, PARTS_MAX) + plan.parts
                         w.left = parts
                         is_done = read(&w, plan.nodes)
                         if is_done and w.at != w.end:

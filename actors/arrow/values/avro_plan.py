@@ -22,6 +22,8 @@ NODES_MAX = 20_000
 WORK_MAX = 100_000
 """How much is tried for a schema: branches of unions that do not fit are taken back."""
 CONSTANTS_MAX = 64 << 10
+CHARS_A_PART = 16
+"""How many characters of a default cost as much as a part."""
 NUMBERS = {"int": "int32", "long": "int64", "float": "float", "double": "double"}
 WIDER = {"int": ("int", "long", "float", "double"), "long": ("long", "float", "double")}
 """What whole numbers of a writer may become."""
@@ -63,8 +65,8 @@ class Plan:
         """The bytes of defaults and the limits of decimals."""
         return bytes(self._constants)
 
-    def _spend(self) -> None:
-        self._left -= 1
+    def _spend(self, parts: int = 1) -> None:
+        self._left -= parts
         if self._left < 0:
             raise TooMuch("cannot be resolved with so much work as is allowed")
 
@@ -246,9 +248,10 @@ def _same(writer: Type, reader: Type) -> bool:
     return (writer.kind, writer.name, writer.logical) == (reader.kind, reader.name, reader.logical)
 
 
-def encoded(schema: Type, value: Any, spend: Callable[[], None]) -> bytes:
-    """A default in Avro's binary encoding. `spend`: called for each part. Raises ODD for one that is none of the type."""
-    spend()
+def encoded(schema: Type, value: Any, spend: Callable[[int], None]) -> bytes:
+    """A default in Avro's binary encoding. `spend`: called with the cost of each part before it is made, as the default
+    of a field may be used many times. Raises ODD for one that is none of the type."""
+    spend(1 + len(value) // CHARS_A_PART if isinstance(value, str) else 1)
     kind = schema.kind
     if kind == "null" and value is None:
         return b""
