@@ -29,8 +29,9 @@ OpenLog = Callable[[str, bytes, int], Any]
 files cannot be used."""
 
 
-LAG_SLICE = 500
-"""How many partitions are looked at in a turn for followers that lag."""
+SLICE = 500
+"""How many partitions are looked at in a turn: for followers that lag, or since a broker's registration changed."""
+END = object()
 
 
 class Offline(enum.Enum):
@@ -93,6 +94,11 @@ class Replicas:
         self._begun = 0
         self._indexes: IndexCache | None = None
         """What the logs of this broker share, and what counts those that have ceased to be blank."""
+        self._changed: dict[int, None] = {}
+        """Brokers whose registration has changed since the present `look_again` began."""
+        self.look_again: Iterator[None] | None = None
+        """The look at all partitions that are led here after registrations have changed, while it is under way."""
+        self._now_ms = 0
         self.census = Census()
         """How many partitions are here, and how they are."""
         self.traffic = Traffic()
@@ -216,14 +222,41 @@ class Replicas:
             self.cluster.unfenced.pop(broker, None)
         else:
             self.cluster.unfenced[broker] = epoch
-        for partition in self:
-            if partition.isr.held_off:
-                partition.isr.broker_changed(broker)
-            outside = broker in partition.followers and broker not in partition.isr.isr
-            if partition.isr.stage is Stage.QUEUED or outside:
-                self.decide(partition, mono_ms)
-            if epoch is None and outside and partition.high_watermark < partition.log.log_end_offset:
-                self.advance(partition, mono_ms)
+        self._changed[broker] = None
+        if self.look_again is None:
+            self.go_on(mono_ms)
+
+    def go_on(self, mono_ms: int) -> None:
+        """Look at the next led partitions on account of brokers whose registration changed. To be called in each turn while
+        there is a `look_again`: a broker that leads thousands does not look at all of them in one turn."""
+        self._now_ms = mono_ms
+        if self.look_again is None and self._changed:
+            changed, self._changed = tuple(self._changed), {}
+            self.look_again = self._look_again(changed)
+        if self.look_again is not None and next(self.look_again, END) is END:
+            self.look_again = None
+            if self._changed:
+                self.look_again = self._look_again(tuple(self._changed))
+                self._changed = {}
+
+    def _look_again(self, changed: tuple[int, ...]) -> Iterator[None]:
+        looked = 0
+        for partitions in list(self.by_id.values()):
+            for partition in list(partitions.values()):
+                looked += 1
+                if not looked % SLICE:
+                    yield
+                isr = partition.isr
+                if not partition.leads or not (partition.incomplete or isr.held_off):
+                    continue
+                outside = [one for one in changed if one in partition.followers and one not in isr.isr]
+                for one in changed if isr.held_off else ():
+                    isr.broker_changed(one)
+                if isr.stage is Stage.QUEUED or outside:
+                    self.decide(partition, self._now_ms)
+                fenced = any(one not in self.cluster.unfenced for one in outside)
+                if fenced and partition.high_watermark < partition.log.log_end_offset:
+                    self.advance(partition, self._now_ms)
 
     # ---- leader
 
@@ -291,7 +324,7 @@ class Replicas:
         for partitions in list(self.by_id.values()):
             for partition in list(partitions.values()):
                 looked += 1
-                if not looked % LAG_SLICE:
+                if not looked % SLICE:
                     yield
                 if partition.leads and not partition.alone and not partition.at_rest:
                     self.decide(partition, mono_ms())

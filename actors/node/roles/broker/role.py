@@ -200,6 +200,8 @@ class BrokerRole(BrokerParts):
         self.heartbeats.tick(now)
         if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
             self.logs.claims.retire_unclaimed(self.replicas.offline)
+        if self.replicas.look_again is not None:
+            self.replicas.go_on(now.mono_ms)
         if now.mono_ms >= self._lag_check_ms and self._lag_check is None:
             # One that is under way goes on: begun anew by many short turns, it would never come to the last partitions.
             self._lag_check = self.replicas.check_lag(lambda: self._runtime.now.mono_ms)
@@ -240,7 +242,9 @@ class BrokerRole(BrokerParts):
         """The monotonic time at which `tick` is due; 0: at once."""
         if not self._started:
             return FAR_MS
-        if self._lag_check is not None or (self.replicas.arriving and not self.logs.closing):
+        if self._lag_check is not None or self.replicas.look_again is not None:
+            return 0
+        if self.replicas.arriving and not self.logs.closing:
             return 0
         for one in self._gathering:
             if one.gathers:

@@ -270,7 +270,7 @@ def test_a_turn_takes_in_only_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_look_for_followers_that_lag_goes_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     from actors.broker.replication import replicas
 
-    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    monkeypatch.setattr(replicas, "SLICE", 10)
     lab = Lab(3)
     assign(lab, 100, (1, 2, 3))
     lab.settle()
@@ -300,7 +300,7 @@ def test_the_look_for_followers_that_lag_comes_to_its_end_however_long_it_takes(
 ) -> None:
     from actors.broker.replication import replicas
 
-    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    monkeypatch.setattr(replicas, "SLICE", 10)
     lab = Lab(3)
     assign(lab, 100, (1, 2, 3))
     lab.settle()
@@ -316,7 +316,7 @@ def test_the_look_for_followers_that_lag_comes_to_its_end_however_long_it_takes(
 def test_a_follower_is_judged_by_the_time_at_which_the_look_comes_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from actors.broker.replication import replicas
 
-    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    monkeypatch.setattr(replicas, "SLICE", 10)
     lab = Lab(3)
     assign(lab, 30, (1, 2, 3))
     lab.settle()
@@ -338,7 +338,7 @@ def test_a_look_that_is_under_way_judges_nothing_that_it_does_not_lead_any_more(
 ) -> None:
     from actors.broker.replication import replicas
 
-    monkeypatch.setattr(replicas, "LAG_SLICE", 10)
+    monkeypatch.setattr(replicas, "SLICE", 10)
     lab = Lab(3)
     assign(lab, 30, (1, 2, 3))
     lab.settle()
@@ -387,3 +387,48 @@ def test_settings_that_want_each_record_on_the_disk_make_no_part_of_a_log_withou
     lab.settle()
     assert code(pending) is ErrorCode.NONE
     assert lab.partition(1, 3).log.recovery_point == 1
+
+
+def test_a_registration_change_is_looked_at_in_slices_and_each_change_everywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from actors.broker.replication import replicas
+
+    monkeypatch.setattr(replicas, "SLICE", 10)
+    lab = Lab(4)
+    assign(lab, 100, (1, 2, 3, 4))
+    lab.settle()
+    here, now_ms = lab.broker(1).replicas, lab.now.mono_ms
+    epochs = {id: here.cluster.unfenced[id] for id in (3, 4)}
+    for id in epochs:
+        here.broker_changed(id, None, now_ms)
+        lab.split.add(frozenset((1, id)))
+    while here.look_again is not None:
+        here.go_on(now_ms)
+    for number in (5, 95):
+        lab.change([1, 2], 1, number=number)
+        for id in epochs:  # a fetch that came before its registration did
+            here.get("t", number).note_fetch(id, 0, 0, epochs[id], now_ms, attached=False)
+    near, far = here.get("t", 5), here.get("t", 95)
+    here.broker_changed(3, epochs[3], now_ms)
+    assert near.isr.proposal.want == {1, 2, 3}, "the first slice is looked at at once"
+    assert far.isr.proposal is None and here.look_again is not None
+    assert lab.broker(1).deadline_ms() == 0, "the next turn is due"
+    here.broker_changed(4, epochs[4], now_ms)
+    for _ in range(10):
+        here.go_on(now_ms)
+    assert far.isr.proposal.want == {1, 2, 3, 4}, "what it is when the look comes to it"
+    for _ in range(20):
+        here.go_on(now_ms)
+    assert near.isr.proposal.want == {1, 2, 3, 4}, "the second change is looked at from the first partition on"
+    assert here.look_again is None
+
+
+def test_a_broker_that_has_few_replicas_looks_at_all_of_them_in_the_turn_of_a_change() -> None:
+    lab = Lab(3)
+    assign(lab, 100, (1, 2, 3))
+    lab.settle()
+    here = lab.broker(1).replicas
+    assert here.look_again is None
+    here.broker_changed(3, None, lab.now.mono_ms)
+    assert here.look_again is None and 3 not in here.cluster.unfenced
