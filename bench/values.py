@@ -1,8 +1,9 @@
-"""Values in Avro to typed Arrow columns on one core, beside fastavro: `python -m bench.values`.
+"""Values in Avro and Protobuf to typed Arrow columns on one core, beside fastavro and Google's: `python -m bench.values`.
 
 A record of eight fields (two longs, two strings of which one may be null, a double, an int, an enum, a boolean), each value
 with a schema id in front, as they stand in a binary column of a chunk. Time is that of the processor, not of the wall, and
-rounds alternate. Then the same values of an older schema, which lacks two fields and has one that is not wanted.
+rounds alternate. Then the same values of an older schema, which lacks two fields and has one that is not wanted; and
+the same rows as messages of Protobuf.
 """
 
 import argparse
@@ -14,11 +15,13 @@ from typing import Any
 import fastavro
 import numpy as np
 import pyarrow as pa
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from actors.arrow.values.avro_columns import Layout, array
+from actors.arrow.values.avro_columns import Column, Layout, array
 from actors.arrow.values.avro_plan import Plan
 from actors.arrow.values.avro_schema import parsed
-from fastpath.arrow.avro_columns import AvroColumns
+from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan
+from fastpath.arrow.value_columns import ValueColumns
 
 STATES = ["NEW", "PAID", "SENT"]
 OLD_FIELDS: list[dict[str, Any]] = [
@@ -57,7 +60,47 @@ def written(fields: list[dict[str, Any]], id: int, count: int) -> list[bytes]:
     return found
 
 
-def rayft(columns: AvroColumns, layout: Layout, given: pa.Array) -> float:
+PROTO = """syntax = "proto3"; package shop; enum State { NEW = 0; PAID = 1; SENT = 2; }
+message Order { int64 id = 1; string customer = 2; int64 at = 3; double amount = 4; int32 count = 5;
+optional string note = 6; State state = 7; bool paid = 8; }"""
+
+
+def message() -> Any:
+    """The class of the message in Google's library."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
+    state = file.enum_type.add(name="State")
+    made = file.message_type.add(name="Order")
+    for number, name in enumerate(STATES):
+        state.value.add(name=name, number=number)
+    for number, (name, kind) in enumerate(
+        [
+            ("id", kinds.TYPE_INT64), ("customer", kinds.TYPE_STRING), ("at", kinds.TYPE_INT64),
+            ("amount", kinds.TYPE_DOUBLE), ("count", kinds.TYPE_INT32), ("note", kinds.TYPE_STRING),
+            ("state", kinds.TYPE_ENUM), ("paid", kinds.TYPE_BOOL),
+        ], 1
+    ):  # fmt: skip
+        made.field.add(
+            name=name, number=number, type=kind, label=1, type_name=".shop.State" if name == "state" else None
+        )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+
+
+def messages(kind: Any, id: int, count: int) -> list[bytes]:
+    """The same rows as messages of Protobuf."""
+    found = []
+    for n in range(count):
+        one = kind(
+            id=n * 7919, customer=f"customer-{n}", at=1_700_000_000_000 + n, amount=n / 3, count=n % 100, state=n % 3,
+            paid=bool(n & 1), **({} if n % 3 else {"note": f"a note of {n}"}),
+        )  # fmt: skip
+        found.append(b"\0" + id.to_bytes(4, "big") + b"\0" + one.SerializeToString())
+    return found
+
+
+def rayft(columns: ValueColumns, root: Column, given: pa.Array) -> float:
     """The processor's seconds for a column of values."""
     _, offsets, data = given.buffers()
     begun = time.process_time()
@@ -65,7 +108,7 @@ def rayft(columns: AvroColumns, layout: Layout, given: pa.Array) -> float:
     while at < len(given):
         at = columns.decode(np.frombuffer(offsets, dtype=np.int32), memoryview(data).cast("B"), None, at, len(given))
         filled, bad, _ = columns.taken()
-        made = array(layout.root, filled)
+        made = array(root, filled)
         assert len(bad) == 0 and made.null_count == 0
     return time.process_time() - begun
 
@@ -79,28 +122,44 @@ def foreign(values: list[bytes]) -> float:
     return time.process_time() - begun
 
 
+def google(kind: Any, values: list[bytes]) -> float:
+    """The processor's seconds of Google's library for messages, as objects: it makes no columns."""
+    begun = time.process_time()
+    for one in values:
+        kind.FromString(one[6:])
+    return time.process_time() - begun
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--values", type=int, default=200_000)
     options.add_argument("--rounds", type=int, default=6)
     asked = options.parse_args()
     layout = Layout(parsed(json.dumps(record(FIELDS))))
-    columns = AvroColumns(layout.columns, layout.kids)
+    columns = ValueColumns(layout.columns, layout.kids)
     for id, fields in ((1, FIELDS), (2, OLD_FIELDS)):
         plan = Plan(parsed(json.dumps(record(fields))), layout)
         columns.add(id, plan.nodes, plan.kids, plan.table, plan.constants)
     new, old = written(FIELDS, 1, asked.values), written(OLD_FIELDS, 2, asked.values)
-    given = {"avro": pa.array(new, pa.binary()), "avro, older schema": pa.array(old, pa.binary())}
-    few = new[: asked.values // 10]
+    kind, proto = message(), ProtobufPlan(PROTO, {})
+    others = ValueColumns(proto.columns, proto.column_kids)
+    others.add(3, proto.nodes, proto.kids, proto.table, proto.constants, PARTS_A_BYTE, proto.places)
+    sent = messages(kind, 3, asked.values)
+    given = {
+        "avro": (columns, layout.root, pa.array(new, pa.binary())),
+        "avro, older schema": (columns, layout.root, pa.array(old, pa.binary())),
+        "protobuf": (others, proto.root, pa.array(sent, pa.binary())),
+    }
+    few, some = new[: asked.values // 10], sent[: asked.values // 10]
     rates: dict[str, list[float]] = {}
     for _ in range(asked.rounds):
         for name, one in given.items():
-            rates.setdefault(name, []).append(len(one) / rayft(columns, layout, one) / 1e6)
+            rates.setdefault(name, []).append(asked.values / rayft(*one) / 1e6)
         rates.setdefault("fastavro", []).append(len(few) / foreign(few) / 1e6)
-    for name, some in rates.items():
-        print(
-            f"{name:20} M records/s a core: {min(some):6.2f} to {max(some):6.2f}, median {sorted(some)[len(some) // 2]:6.2f}"
-        )
+        rates.setdefault("google.protobuf", []).append(len(some) / google(kind, some) / 1e6)
+    for name, all_ in rates.items():
+        low, middle, high = min(all_), sorted(all_)[len(all_) // 2], max(all_)
+        print(f"{name:20} M records/s a core: {low:6.2f} to {high:6.2f}, median {middle:6.2f}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "*.c", "*.so", "*.html", "rayft-data", "results")
 COMPILE_S_MAX = 1_500
-TESTS = ["tests/unit/fastpath", "tests/unit/wire"]
+TESTS = ["tests/unit/fastpath", "tests/unit/wire", "tests/unit/arrow/values"]
 SECONDS = int(os.environ.get("MUTATED_SECONDS", "60"))
 FOUND = ("ERROR: AddressSanitizer", "runtime error:")
 

@@ -175,7 +175,7 @@ ELSEWHERE_TESTED = {
     "actors/node/roles/broker/transactions/transaction_markers.py":
         "unit/node/roles/broker/transactions/test_whole_transactions.py",
     "actors/node/roles/controller/bridge.py": "simulator/test_bridge.py",
-    "actors/page/decoding/proto_text.py": "unit/page/decoding/test_protobuf.py",
+    "actors/arrow/values/proto_text.py": "unit/page/decoding/test_protobuf.py",
     "actors/page/routes/overview.py": "unit/page/test_application.py",
     "actors/page/watched.py": "unit/page/test_application.py",
     "actors/pipeline/sink/values.py": "unit/pipeline/sink/test_steps.py",

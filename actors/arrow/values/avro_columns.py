@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from actors.arrow.values.avro_schema import DEPTH_MAX, BadSchema, Type
 from actors.replay.columns.arrow import texts
-from fastpath.arrow.avro_columns import KINDS
+from fastpath.arrow.value_columns import KINDS
 from fastpath.bytes.byte_builder import Owned
 
 COLUMNS_MAX = 4_000

@@ -16,7 +16,7 @@ from typing import Any
 
 from actors.arrow.values.avro_columns import Column, Layout, is_narrow
 from actors.arrow.values.avro_schema import DEPTH_MAX, BadSchema, Field, Type
-from fastpath.arrow.avro_columns import OPS, PLACES
+from fastpath.arrow.value_columns import OPS, PLACES
 
 NODES_MAX = 20_000
 WORK_MAX = 100_000
@@ -44,7 +44,7 @@ class TooMuch(BadSchema):
 
 
 class Plan:
-    """How values of a writer's schema are read into the columns of a layout: what `AvroColumns.add` takes."""
+    """How values of a writer's schema are read into the columns of a layout: what `ValueColumns.add` takes."""
 
     def __init__(self, writer: Type, layout: Layout) -> None:
         """Raises BadSchema if it cannot be resolved."""

@@ -6,8 +6,8 @@
 This file alone decides that. Rules:
 
 1. The reader's schema is one for the whole read: the one that the user names, else the latest version of the subject
-   `topic-value` or `topic-key`. Values that were written with another one are resolved to it (`avro_plan.py`), in the order
-   of their rows.
+   `topic-value` or `topic-key`. Values that were written with another one are resolved to it (`avro_plan.py`,
+   `protobuf_plan.py`), in the order of their rows.
 2. Null is null. A value that cannot be read is null too (`null`), or null with its bytes in `value_raw` and the reason in
    `value_error` (`raw`), or an error that names topic, partition, offset, schema and reason (`fail`).
 3. A registry that is away is an error of the read in all three cases (`host/client/schemas.py`): it is no bad value.
@@ -22,14 +22,16 @@ from numpy.typing import NDArray
 
 from actors.arrow.values.avro_columns import Layout, array
 from actors.arrow.values.avro_plan import Plan
-from actors.arrow.values.avro_schema import BadSchema, parsed
+from actors.arrow.values.avro_schema import BadSchema, Type, parsed
+from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan, message_of
 from actors.client.errors import ClientError
 from actors.host.client.schema_registry import Unknown, Written
 from actors.host.client.schemas import Schemas
 from actors.replay.columns.arrow import texts
-from fastpath.arrow.avro_columns import NO_ID, NO_SCHEMA, REASONS, AvroColumns
+from fastpath.arrow.value_columns import NO_ID, NO_SCHEMA, REASONS, ValueColumns
 
-FORMATS = ("avro",)
+FORMATS = {"avro": "AVRO", "protobuf": "PROTOBUF"}
+"""What is offered -> what a registry calls it."""
 ON_ERROR = ("fail", "null", "raw")
 MORE = ("raw", "error")
 """What the columns are called that `raw` adds, behind the column's name."""
@@ -65,13 +67,20 @@ class Typed:
         written = self._schemas.schema(id)
         if isinstance(written, Unknown):
             raise ClientError(f"{written}, by which the {column}s of {', '.join(topics)} are to be read")
+        self._format = wanted.format
         try:
-            self._layout = Layout(_avro(written))
+            _check(written, wanted.format)
+            self._plan = ProtobufPlan(written.text, written.others) if wanted.format == "protobuf" else None
+            layout = Layout(_avro(written)) if self._plan is None else None
         except BadSchema as error:
             raise ClientError(
                 f"schema {id}, by which the {column}s of {', '.join(topics)} are to be read, {error}"
             ) from None
-        self._columns = AvroColumns(self._layout.columns, self._layout.kids)
+        self._layout = layout
+        if layout is not None:
+            self._root, self._columns = layout.root, ValueColumns(layout.columns, layout.kids)
+        elif self._plan is not None:
+            self._root, self._columns = self._plan.root, ValueColumns(self._plan.columns, self._plan.column_kids)
         self._refused: dict[int, str] = {}
         """Schema id -> why its values cannot be read."""
 
@@ -98,7 +107,7 @@ class Typed:
     def schema(self, of: pa.Schema) -> pa.Schema:
         """The Arrow schema of a batch, from that of one whose column is binary."""
         at = of.get_field_index(self.column)
-        found = of.set(at, pa.field(self.column, self._layout.root.arrow))
+        found = of.set(at, pa.field(self.column, self._root.arrow))
         if self._on_error == "raw":
             found = found.append(pa.field(f"{self.column}_raw", pa.binary()))
             found = found.append(pa.field(f"{self.column}_error", pa.string()))
@@ -127,7 +136,7 @@ class Typed:
             if after == start:
                 raise ClientError(f"the {self.column}s of a batch are damaged")
             filled, bad, whys = columns.taken()
-            made = array(self._layout.root, filled)
+            made = array(self._root, filled)
             piece = batch.slice(start - first, after - start)
             yield self._with(piece, made, bad - start, whys)
             start = at = after
@@ -135,18 +144,25 @@ class Typed:
     def _learn(self, id: int) -> None:
         """Ask for a schema, and plan how values of it are read. Raises ClientError."""
         written = self._schemas.schema(id)
-        plan = None
         if isinstance(written, Unknown):
             self._refused[id] = str(written)
         else:
             try:
-                plan = Plan(_avro(written), self._layout)
+                _check(written, self._format)
+                return self._add(id, written)
             except BadSchema as error:
                 self._refused[id] = f"its schema {error}"
-        if plan is None:
-            self._columns.add(id, [], [], [], b"")
-        else:
+        self._columns.add(id, [], [], [], b"")
+
+    def _add(self, id: int, written: Written) -> None:
+        """Plan how values of a schema are read. Raises BadSchema."""
+        if self._layout is not None:
+            plan = Plan(_avro(written), self._layout)
             self._columns.add(id, plan.nodes, plan.kids, plan.table, plan.constants)
+        elif (one := self._plan) is not None:
+            if (name := message_of(written.text, written.others)) != one.name:
+                raise BadSchema(f"has message {name[:100]} where {one.name[:100]} is wanted")
+            self._columns.add(id, one.nodes, one.kids, one.table, one.constants, PARTS_A_BYTE, one.places)
 
     # ---- values that cannot be read
 
@@ -193,10 +209,14 @@ class Typed:
 RAW = (pa.binary(), pa.string())
 
 
-def _avro(written: Written) -> Any:
-    """The schema that a registry gives. Raises BadSchema."""
-    if written.kind != "AVRO":
-        raise BadSchema(f"is {written.kind}'s, not Avro's")
+def _check(written: Written, format: str) -> None:
+    """Raise BadSchema for a schema of another format."""
+    if written.kind != FORMATS[format]:
+        raise BadSchema(f"is one of {written.kind[:20]}, not of {FORMATS[format]}")
+
+
+def _avro(written: Written) -> Type:
+    """The schema of Avro that a registry gives. Raises BadSchema."""
     return parsed(written.text, written.others.values())
 
 

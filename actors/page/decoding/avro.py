@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from actors.page.decoding.budget import DEPTH_MAX, NAME_CHARS, Budget, TooMuch, Unreadable, real, whole
+from actors.arrow.values.budget import DEPTH_MAX, NAME_CHARS, Budget, TooMuch, Unreadable, real, whole
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NAMED = ("record", "error", "enum", "fixed")

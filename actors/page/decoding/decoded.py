@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
+from actors.arrow.values import proto_text
+from actors.arrow.values.budget import TooMuch, Unreadable
 from actors.host.client.schema_registry import Registry, Written
-from actors.page.decoding import avro, proto_text, protobuf
-from actors.page.decoding.budget import TooMuch, Unreadable
+from actors.page.decoding import avro, protobuf
 
 MAGIC, PREFIX = 0, 5
 PARTS_LISTED, PARTS_WHOLE = 1_000, 200_000

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from actors.page.decoding.budget import Budget, Unreadable, real, whole
-from actors.page.decoding.proto_text import Field, Schema
+from actors.arrow.values.budget import Budget, Unreadable, real, whole
+from actors.arrow.values.proto_text import Field, Schema
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import rayft
@@ -20,6 +21,8 @@ from tests.integration.arrow.registry import Registry, registry
 from tests.integration.arrow.test_write import made
 
 pytest.importorskip("fastavro")
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
 pytestmark = pytest.mark.timeout(240)
 OLD = {"type": "record", "name": "Order", "namespace": "shop", "fields": [
     {"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"]}, {"name": "gone", "type": "double"},
@@ -191,6 +194,48 @@ def test_what_is_asked_for_wrongly_is_told(kafka: Any, topic: str, schemas: Regi
     ]:
         with pytest.raises(ValueError, match=words):
             rayft.read(server, topic, **more)
+
+
+def messages(schemas: Registry, topic: str, package: str, values: list[dict[str, Any]], **more: int) -> list[bytes]:
+    """Messages as Confluent's serializer writes them: by (its type) and cents, and fields of numbers that are `more`."""
+    pool = descriptor_pool.DescriptorPool()
+    made = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+    message = made.message_type.add(name="Paid")
+    text = f'syntax = "proto3"; package {package}; message Paid {{ string by = 1; int64 cents = 2; repeated string tags = 3;'
+    string, long = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_INT64
+    for name, number, kind, label in [("by", 1, string, 1), ("cents", 2, long, 1), ("tags", 3, string, 3)]:
+        message.field.add(name=name, number=number, type=kind, label=label)
+    for name, number in more.items():
+        message.field.add(name=name, number=number, type=long, label=1)
+        text += f" int64 {name} = {number};"
+    pool.Add(made)
+    kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.Paid"))
+    write = ProtobufSerializer(kind, SchemaRegistryClient({"url": schemas.url}), {"use.deprecated.format": False})
+    found = [write(kind(**one), SerializationContext(topic, MessageField.VALUE)) for one in values]
+    schemas.schemas[schemas.subjects[f"{topic}-value"][-1] - 1]["schema"] = text + " }"  # a registry gives it as text
+    return found
+
+
+def test_messages_of_protobuf_are_columns(kafka: Any, topic: str, schemas: Registry) -> None:
+    first = messages(schemas, topic, "shop", [{"by": "Bob", "cents": 5, "tags": ["a", "b"]}, {}])
+    other = messages(schemas, f"{topic}-other", "other", [{"by": "x"}])
+    then = messages(schemas, topic, "shop", [{"by": "Eve", "late": 7}], late=9)
+    (avro,) = serialized(schemas, f"{topic}-avro", {"type": "string"}, ["x"])
+    produced(kafka, topic, [*first, None, *then, *other, avro, first[0][:-1]])
+    more = {"value_format": "protobuf", "schema_registry": schemas.url}
+    table = rayft.read(kafka.bootstrap_servers, topic, on_error="raw", **more).read_all()
+    table.validate(full=True)
+    assert table.column("value").to_pylist() == [
+        {"by": "Bob", "cents": 5, "tags": ["a", "b"], "late": 0}, {"by": "", "cents": 0, "tags": [], "late": 0}, None,
+        {"by": "Eve", "cents": 0, "tags": [], "late": 7}, None, None, None,
+    ]  # fmt: skip
+    assert table.column("value_error").to_pylist() == [
+        *[None] * 4, "its schema has message other.Paid where shop.Paid is wanted (schema 2)",
+        "its schema is one of AVRO, not of PROTOBUF (schema 4)",
+        "it ends in the middle, or claims to be longer than it is (schema 1)",
+    ]  # fmt: skip
+    with pytest.raises(ClientError, match="is one of PROTOBUF, not of AVRO"):
+        rayft.read(kafka.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url)
 
 
 def test_a_scan_finds_values_by_what_is_in_them(kafka: Any, topic: str, schemas: Registry) -> None:

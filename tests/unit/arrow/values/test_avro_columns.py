@@ -8,6 +8,7 @@ import math
 import os
 import random
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from actors.arrow.values.avro_columns import Layout, array
 from actors.arrow.values.avro_plan import Plan
 from actors.arrow.values.avro_schema import BadSchema, parsed
-from fastpath.arrow.avro_columns import REASONS, AvroColumns
+from fastpath.arrow.value_columns import REASONS, ValueColumns
 
 fastavro = pytest.importorskip("fastavro")
 ID = b"\0\0\0\0\1"
@@ -31,7 +32,7 @@ def read(
 ) -> tuple[list[Any], dict[int, str]]:
     """(the values, the reason of each that could not be read, by row) of values with their ids in front."""
     layout = Layout(parsed(json.dumps(reader)))
-    columns = AvroColumns(layout.columns, layout.kids)
+    columns = ValueColumns(layout.columns, layout.kids)
     for id, writer in (writers or {1: reader}).items():
         plan = Plan(parsed(json.dumps(writer)), layout)
         columns.add(id, plan.nodes, plan.kids, plan.table, plan.constants)
@@ -456,7 +457,7 @@ def test_much_is_given_in_pieces() -> None:
     schema = record(*(field(f"f{n}", ["null", "string"]) for n in range(1000)))
     values: list[bytes | None] = [None] * 20_000 + [ID + b"\0" * 1000]
     layout = Layout(parsed(json.dumps(schema)))
-    columns = AvroColumns(layout.columns, layout.kids)
+    columns = ValueColumns(layout.columns, layout.kids)
     plan = Plan(parsed(json.dumps(schema)), layout)
     columns.add(1, plan.nodes, plan.kids, plan.table, plan.constants)
     given = pa.array(values, pa.binary())
@@ -470,3 +471,36 @@ def test_much_is_given_in_pieces() -> None:
         assert filled[0][0] == after - at and len(bad) == 0
         at, pieces = after, pieces + 1
     assert pieces > 1
+
+
+PIECES = [bytes([n]) for n in range(0x7E, 0x100)] + [
+    b"abcdefgh",
+    "é€😀".encode(),
+    b"\xe2\x82",
+    b"\xf0\x9f\x98",
+    b"\xf4\x90\x80\x80",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3).map(str.encode), max_size=8).map(b"".join))
+@settings(deadline=None, max_examples=EXAMPLES)
+def test_a_text_is_utf_8_where_python_says_so(data: bytes) -> None:
+    try:
+        expected: tuple[list[str | None], dict[int, str]] = [data.decode()], {}
+    except UnicodeDecodeError:
+        expected = [None], {0: "it has a text that is not UTF-8"}
+    assert read([ID + long(len(data)) + data], "string") == expected
+
+
+def test_each_form_of_utf_8_and_what_is_next_to_it() -> None:
+    ends = [0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0]
+    forms = [bytes([first, *rest]) for first in (0xC1, 0xC2, 0xDF) for rest in product(ends, repeat=1)]
+    forms += [bytes([first, *rest]) for first in (0xE0, 0xE1, 0xED, 0xEF) for rest in product(ends, repeat=2)]
+    forms += [bytes([first, *rest]) for first in (0xF0, 0xF1, 0xF4, 0xF5) for rest in product(ends, repeat=3)]
+    found, reasons = read([ID + long(len(one)) + one for one in forms], "string")
+    assert len(found) == len(forms)
+    for row, one in enumerate(forms):
+        try:
+            assert found[row] == one.decode() and row not in reasons
+        except UnicodeDecodeError:
+            assert found[row] is None and row in reasons, one

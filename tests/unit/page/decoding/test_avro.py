@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.arrow.values.budget import DEPTH_MAX, EXACT, Unreadable
 from actors.page.decoding import avro
-from actors.page.decoding.budget import DEPTH_MAX, EXACT, Unreadable
 
 fastavro = pytest.importorskip("fastavro")
 PARTS = 10_000

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from actors.arrow.values import proto_text
+from actors.arrow.values.budget import DEPTH_MAX
 from actors.host.client.schema_registry import Written
 from actors.page.decoding import decoded as module
-from actors.page.decoding import proto_text
-from actors.page.decoding.budget import DEPTH_MAX
 from actors.page.decoding.decoded import TEXT_LISTED, Decoded, Decoder
 from actors.page.routes.exports import line
 

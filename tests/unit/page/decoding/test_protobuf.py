@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.page.decoding import proto_text, protobuf
-from actors.page.decoding.budget import DEPTH_MAX, EXACT, Unreadable
+from actors.arrow.values import proto_text
+from actors.arrow.values.budget import DEPTH_MAX, EXACT, Unreadable
+from actors.page.decoding import protobuf
 
 descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
 from google.protobuf import descriptor_pool, json_format, message_factory  # noqa: E402

@@ -1,17 +1,19 @@
-"""Values in Avro's binary encoding to the buffers of typed Arrow columns (Avro 1.12).
+"""Values in Avro's or Protobuf's encoding to the buffers of typed Arrow columns (Avro 1.12; proto2 and proto3).
 
     values, each a zero, four bytes of a schema id, and a body   ->   validity, offsets and data of each column of a tree
 
 This file alone decides how a body is read and when it is refused. Rules:
 
 1. No Python object is made for a value, and the loop holds no GIL. A schema is a plan: a flat array of nodes, which
-   `actors/arrow/values/avro_plan.py` makes of the schema that a value was written with and of the one that is wanted.
-   Values of several schemas fill the same columns in the order of their rows.
+   `actors/arrow/values/avro_plan.py` and `protobuf_plan.py` make of the schema that a value was written with and of the one
+   that is wanted. Values of several schemas fill the same columns in the order of their rows.
 2. A value is read whole or not at all: columns are cut back to the rows that they had before it, which the rows and the
    offsets tell. It is then null, and its row and the reason are told.
+   A message of Protobuf is gone through first, to find where its fields stand, since they come in any order and the last one
+   counts; then its columns are filled in their order.
 3. What a value may cost follows from its bytes: items without bytes, nulls of wide structs and defaults are paid from
    what a byte may cost. That is as many parts as the plan has, since an honest item of one byte may leave all of them out,
-   up to WIDE_MAX; beyond, PARTS_A_BYTE. Columns are given away when they have about OUT_MAX bytes. So no offset outgrows
+   up to WIDE_MAX; beyond, as many as its encoding has a byte. Columns are given away when they have about OUT_MAX bytes. So no offset outgrows
    32 bits.
 """
 
@@ -26,7 +28,6 @@ import numpy as np
 
 cdef enum:
     PREFIX = 5
-    PARTS_A_BYTE = 16
     PARTS_MAX = 1 << 26
     WIDE_MAX = 1 << 24
     OUT_MAX = 64 << 20
@@ -39,13 +40,20 @@ cdef enum:  # what a node does
     O_NULL, O_BOOLEAN, O_INT, O_LONG, O_FLOAT, O_FLOAT_WIDE, O_DOUBLE, O_BYTES, O_STRING, O_FIXED, O_FIXED_BYTES
     O_ENUM, O_ARRAY, O_MAP, O_RECORD, O_UNION, O_BRANCH, O_DEFAULT, O_DECIMAL, O_DECIMAL_FIXED, O_REFUSED
     O_SKIP_VARINT, O_SKIP_BYTES, O_SKIP_SIZED, O_SKIP_ARRAY, O_SKIP_MAP, O_SKIP_RECORD, O_SKIP_UNION
+    O_FILE, O_MESSAGE, O_REPEATED, P_VARINT, P_ZIGZAG, P_BOOL, P_ENUM, P_FIXED, P_STRING, P_BYTES
 
 cdef enum:  # where a whole number goes
     D_INT32, D_INT64, D_FLOAT, D_DOUBLE, D_DAY_MS, D_DAY_US
 
 cdef enum:  # why a value is refused
     W_NONE, W_NO_ID, W_SCHEMA, W_CUT, W_BEHIND, W_LONG, W_INT, W_UTF8, W_BRANCH, W_SYMBOL, W_BOOLEAN, W_PARTS, W_DECIMAL
-    W_DAY, W_REFUSED, W_MEMORY
+    W_DAY, W_REFUSED, W_WIRE, W_MESSAGE, W_TWICE, W_MEMORY
+
+cdef enum:  # what is known of a field of a message: its first place in `table`, after that of its positions
+    S_NUMBER, S_WIRE, S_PRESENCE, S_PACKED, S_ONEOF, SLOT
+
+cdef enum:  # wire types
+    VARINT, FIXED64, SIZED, FIXED32 = 5
 
 KINDS = {"null": K_NULL, "bool": K_BOOL, "fixed": K_FIXED, "bytes": K_BYTES, "list": K_LIST, "struct": K_STRUCT}
 OPS = {
@@ -54,6 +62,8 @@ OPS = {
     "enum": O_ENUM, "array": O_ARRAY, "map": O_MAP, "record": O_RECORD, "union": O_UNION,
     "branch": O_BRANCH, "default": O_DEFAULT, "decimal": O_DECIMAL, "decimal fixed": O_DECIMAL_FIXED,
     "refused": O_REFUSED, "skip varint": O_SKIP_VARINT, "skip bytes": O_SKIP_BYTES, "skip sized": O_SKIP_SIZED,
+    "file": O_FILE, "message": O_MESSAGE, "repeated": O_REPEATED, "proto varint": P_VARINT, "proto zigzag": P_ZIGZAG,
+    "proto bool": P_BOOL, "proto enum": P_ENUM, "proto fixed": P_FIXED, "proto string": P_STRING, "proto bytes": P_BYTES,
     "skip array": O_SKIP_ARRAY, "skip map": O_SKIP_MAP, "skip record": O_SKIP_RECORD, "skip union": O_SKIP_UNION,
 }
 PLACES = {
@@ -74,6 +84,9 @@ REASONS = {
     W_PARTS: "it claims more parts than its bytes may have",
     W_DECIMAL: "it has a decimal of more digits than its schema says",
     W_DAY: "it has a time of day outside of a day",
+    W_WIRE: "it has a field without a number, or of a kind that is not read",
+    W_MESSAGE: "it is another message of its schema than the one that is wanted",
+    W_TWICE: "it has a message in several parts, which are not joined",
     W_REFUSED: "it has a branch of a union that does not fit the schema which it is read by",
 }
 
@@ -103,11 +116,14 @@ cdef struct Plan:
     const int32_t* table
     const uint8_t* constants
     int64_t parts       # that each value has beside those of its bytes, and a byte may cost up to WIDE_MAX
+    int64_t parts_a_byte
 
 cdef struct Work:
     const Plan* plan
     Column* columns
     const int32_t* column_kids
+    int64_t* found      # where fields of messages stand: two places each, from 1 on; 0: it is not there
+    const uint8_t* start
     const uint8_t* at
     const uint8_t* end
     int64_t left        # parts that the value may still have
@@ -517,16 +533,299 @@ cdef bint read(Work* w, const Node* node) noexcept nogil:
         if number < 0 or number >= node.count:
             return failed(w, W_BRANCH)
         return read(w, &plan.nodes[plan.kids[node.first + number]])
+    elif op == O_FILE:
+        return file(w, node)
     return failed(w, W_REFUSED)
 
 
-cdef class AvroColumns:
+# ---- Protobuf
+
+
+cdef inline bint plain(Work* w, uint64_t* out) noexcept nogil:
+    """The next whole number of Protobuf, without a sign."""
+    cdef const uint8_t* at = w.at
+    cdef uint64_t found = 0, byte
+    cdef int shift = 0
+    while at < w.end:
+        byte = at[0]
+        at += 1
+        if shift == 63 and byte > 1:
+            return failed(w, W_LONG)
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            w.at = at
+            out[0] = found
+            return True
+        shift += 7
+    return failed(w, W_CUT)
+
+
+cdef inline bint part(Work* w, const uint8_t** end) noexcept nogil:
+    """The end of the next bytes that have their length in front."""
+    cdef uint64_t size
+    if not plain(w, &size):
+        return False
+    if size > <uint64_t>(w.end - w.at):
+        return failed(w, W_CUT)
+    end[0] = w.at + size
+    return True
+
+
+cdef bint skipped(Work* w, int wire) noexcept nogil:
+    """Pass over what a field has."""
+    cdef uint64_t number
+    cdef const uint8_t* end
+    if wire == VARINT:
+        return plain(w, &number)
+    if wire == SIZED:
+        if not part(w, &end):
+            return False
+        w.at = end
+        return True
+    if wire != FIXED64 and wire != FIXED32:
+        return failed(w, W_WIRE)
+    if w.end - w.at < (8 if wire == FIXED64 else 4):
+        return failed(w, W_CUT)
+    w.at += 8 if wire == FIXED64 else 4
+    return True
+
+
+cdef bint file(Work* w, const Node* node) noexcept nogil:
+    """A value as a whole: the place of its message in the file, then the message."""
+    cdef int64_t count, place, i
+    if not varint(w, &count):
+        return False
+    if count != node.size and not (count == 0 and node.size == 1 and w.plan.table[node.at] == 0):
+        return failed(w, W_MESSAGE)
+    for i in range(count):
+        if not varint(w, &place):
+            return False
+        if place != w.plan.table[node.at + i]:
+            return failed(w, W_MESSAGE)
+    return message(w, &w.plan.nodes[w.plan.kids[node.first]])
+
+
+cdef inline int64_t slot_of(const int32_t* slots, int64_t count, int64_t guess, uint64_t number) noexcept nogil:
+    """The place of a field among those of a message, which are in the order of their numbers; -1: there is none."""
+    cdef int64_t low = 0, high = count, middle
+    if guess < count and <uint64_t>slots[guess * SLOT + S_NUMBER] == number:
+        return guess
+    while low < high:
+        middle = (low + high) // 2
+        if <uint64_t>slots[middle * SLOT + S_NUMBER] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < count and <uint64_t>slots[low * SLOT + S_NUMBER] == number else -1
+
+
+cdef inline bint fits(const int32_t* slot, int wire) noexcept nogil:
+    """Whether a field has what its schema says; otherwise it counts as one that the schema does not know."""
+    return wire == slot[S_WIRE] or wire == SIZED and slot[S_PACKED]
+
+
+cdef bint message(Work* w, const Node* node) noexcept nogil:
+    """A message, from where the value is to its end."""
+    cdef const int32_t* slots = w.plan.table + node.at + 1
+    cdef int64_t* found = w.found + w.plan.table[node.at]
+    cdef int64_t i, j, guess = 0
+    cdef uint64_t tag
+    cdef int wire
+    cdef const uint8_t* before
+    cdef const uint8_t* end = w.end
+    cdef const Node* kid
+    if not valid(w, &w.columns[node.column]):
+        return False
+    for i in range(2 * node.count):
+        found[i] = 0
+    while w.at < end:
+        before = w.at
+        if not plain(w, &tag):
+            return False
+        wire = tag & 7
+        if tag >> 3 == 0 or tag >> 32:
+            return failed(w, W_WIRE)
+        i = slot_of(slots, node.count, guess, tag >> 3)
+        if i >= 0 and fits(slots + i * SLOT, wire):
+            kid = &w.plan.nodes[w.plan.kids[node.first + i]]
+            guess = i if kid.op == O_REPEATED else i + 1
+            if slots[i * SLOT + S_ONEOF]:
+                w.left -= node.count // PART_BYTES
+                if w.left < 0:
+                    return failed(w, W_PARTS)
+                for j in range(node.count):
+                    if j != i and slots[j * SLOT + S_ONEOF] == slots[i * SLOT + S_ONEOF]:
+                        found[2 * j] = 0
+            if found[2 * i] == 0:
+                found[2 * i] = before - w.start + 1
+            elif kid.op == O_MESSAGE:
+                return failed(w, W_TWICE)
+            found[2 * i + 1] = (before if kid.op == O_REPEATED else w.at) - w.start + 1
+        if not skipped(w, wire):
+            return False
+    for i in range(node.count):
+        kid = &w.plan.nodes[w.plan.kids[node.first + i]]
+        w.end = end
+        if kid.op == O_REPEATED:
+            if not repeated(w, kid, slots + i * SLOT, found[2 * i], found[2 * i + 1]):
+                return False
+        elif found[2 * i]:
+            w.at = w.start + found[2 * i + 1] - 1
+            if not one(w, kid):
+                return False
+        elif not absent(w, kid, slots[i * SLOT + S_PRESENCE]):
+            return False
+    w.at = w.end = end
+    return True
+
+
+cdef bint absent(Work* w, const Node* node, bint has_presence) noexcept nogil:
+    """A field that is not there: null, or its default."""
+    if has_presence:
+        return nothing(w, <int>node.column)
+    w.left -= 1
+    if w.left < 0:
+        return failed(w, W_PARTS)
+    if node.op == O_MESSAGE:
+        w.at = w.end
+        return message(w, node)
+    if node.op == P_ENUM:
+        return symbol(w, node, 0)
+    return nothing(w, <int>node.column)
+
+
+cdef bint repeated(Work* w, const Node* node, const int32_t* slot, int64_t first, int64_t last) noexcept nogil:
+    """The values of a repeated field, or the entries of a map. `first`, `last`: where it stands."""
+    cdef Column* c = &w.columns[node.column]
+    cdef const Node* item = &w.plan.nodes[w.plan.kids[node.first]]
+    cdef const uint8_t* stop = w.start + last - 1
+    cdef const uint8_t* before
+    cdef const uint8_t* inner
+    cdef const uint8_t* end = w.end
+    cdef uint64_t tag
+    if first:
+        w.at = w.start + first - 1
+        w.left -= (last - first) // PART_BYTES
+        if w.left < 0:
+            return failed(w, W_PARTS)
+        while True:
+            before = w.at
+            if not plain(w, &tag):
+                return False
+            if tag >> 3 != <uint64_t>slot[S_NUMBER] or not fits(slot, tag & 7):
+                if not skipped(w, tag & 7):
+                    return False
+            elif tag & 7 == SIZED and slot[S_PACKED]:
+                if not part(w, &inner):
+                    return False
+                w.end = inner
+                while w.at < inner:
+                    if not one(w, item):
+                        return False
+                w.end = end
+            elif not one(w, item):
+                return False
+            if before >= stop:
+                break
+    if not valid(w, c):
+        return False
+    if not push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows):
+        return failed(w, W_MEMORY)
+    return True
+
+
+cdef bint symbol(Work* w, const Node* node, int32_t number) noexcept nogil:
+    """The name of a number of an enum, or its digits where it has none."""
+    cdef const int32_t* names = w.plan.table + node.at
+    cdef int64_t low = 0, high = node.size, middle
+    cdef uint8_t digits[12]
+    cdef int at = 12
+    cdef int64_t left = number
+    while low < high:
+        middle = (low + high) // 2
+        if names[3 * middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    if low < node.size and names[3 * low] == number:
+        return put_bytes(w, &w.columns[node.column], w.plan.constants + names[3 * low + 1], names[3 * low + 2])
+    left = -left if left < 0 else left
+    while left or at == 12:
+        at -= 1
+        digits[at] = <uint8_t>(48 + left % 10)
+        left //= 10
+    if number < 0:
+        at -= 1
+        digits[at] = 45
+    return put_bytes(w, &w.columns[node.column], digits + at, 12 - at)
+
+
+cdef bint one(Work* w, const Node* node) noexcept nogil:
+    """One value of a field, behind its tag."""
+    cdef int64_t op = node.op
+    cdef Column* c = &w.columns[node.column]
+    cdef uint64_t number
+    cdef const uint8_t* data
+    cdef const uint8_t* inner
+    cdef const uint8_t* end = w.end
+    cdef uint8_t* place
+    if op == P_VARINT or op == P_ZIGZAG or op == P_BOOL:
+        if not plain(w, &number):
+            return False
+        place = fixed(w, c)
+        if place == NULL:
+            return False
+        if op == P_BOOL:
+            place[0] = number != 0
+            return True
+        if c.width == 4:
+            if op == P_ZIGZAG:
+                number = ((number & <uint64_t>0xFFFFFFFF) >> 1) ^ (<uint64_t>0 - (number & 1))
+            (<uint32_t*>place)[0] = <uint32_t>number
+        else:
+            if op == P_ZIGZAG:
+                number = (number >> 1) ^ (<uint64_t>0 - (number & 1))
+            (<uint64_t*>place)[0] = number
+        return True
+    elif op == P_STRING or op == P_BYTES:
+        if not part(w, &inner):
+            return False
+        data = w.at
+        w.at = inner
+        if op == P_STRING and not is_text(data, inner - data):
+            return failed(w, W_UTF8)
+        return put_bytes(w, c, data, inner - data)
+    elif op == P_FIXED:
+        if w.end - w.at < c.width:
+            return failed(w, W_CUT)
+        place = fixed(w, c)
+        if place == NULL:
+            return False
+        memcpy(place, w.at, c.width)
+        w.at += c.width
+        return True
+    elif op == P_ENUM:
+        return plain(w, &number) and symbol(w, node, <int32_t>number)
+    elif op == O_MESSAGE:
+        if not part(w, &inner):
+            return False
+        w.end = inner
+        if not message(w, node):
+            return False
+        w.end = end
+        return True
+    return failed(w, W_REFUSED)
+
+
+cdef class ValueColumns:
     """The columns of one schema while values fill them. The first is that of a value as a whole, and has nulls."""
 
     cdef Column* columns
     cdef int count
     cdef Plan* plans            # by id
     cdef int known
+    cdef int64_t* found
+    cdef int64_t places
     cdef Rooms rooms
     cdef object kept            # what the pointers of plans point into
     cdef object kids
@@ -571,16 +870,23 @@ cdef class AvroColumns:
                 free(self.columns[i].data.data)
         free(self.columns)
         free(self.plans)
+        free(self.found)
         free(self.bad_rows.data)
         free(self.bad_whys.data)
 
-    def add(self, uint32_t id, nodes, kids, table, bytes constants):
+    def add(self, uint32_t id, nodes, kids, table, bytes constants, int64_t parts_a_byte=16, int64_t places=0):
+        cdef int64_t* found
         cdef Plan* more = <Plan*>realloc(self.plans, (self.known + 1) * sizeof(Plan))
         cdef int at = 0
         cdef bytes a, b, c
         if more == NULL:
             raise MemoryError
         self.plans = more
+        if places > self.places:
+            found = <int64_t*>realloc(self.found, places * sizeof(int64_t))
+            if found == NULL:
+                raise MemoryError
+            self.found, self.places = found, places
         while at < self.known and more[at].id < id:
             at += 1
         if at < self.known and more[at].id == id:
@@ -595,6 +901,7 @@ cdef class AvroColumns:
         more[at].kids = <const int32_t*>PyBytes_AS_STRING(b)
         more[at].table = <const int32_t*>PyBytes_AS_STRING(c)
         more[at].constants = <const uint8_t*>PyBytes_AS_STRING(constants)
+        more[at].parts_a_byte = parts_a_byte
         more[at].parts = 2 * self.count + len(constants) + len(nodes)
         self.known += 1
 
@@ -620,6 +927,7 @@ cdef class AvroColumns:
         if end < first or first < 0 or end >= offsets.shape[0] or present is not None and end > present.shape[0]:
             raise ValueError("rows outside of the buffers")
         w.columns = self.columns
+        w.found = self.found
         w.column_kids = <const int32_t*>PyBytes_AS_STRING(self.kids)
         w.why = W_NONE
         self.missing = -1
@@ -652,8 +960,9 @@ cdef class AvroColumns:
                         w.why = W_SCHEMA
                     else:
                         w.plan = plan
+                        w.start = value
                         w.at, w.end = value + PREFIX, value + size
-                        parts = max(PARTS_A_BYTE * size, min(plan.parts * size, WIDE_MAX))
+                        parts = max(plan.parts_a_byte * size, min(plan.parts * size, WIDE_MAX))
                         parts = min(parts, PARTS_MAX) + plan.parts
                         w.left = parts
                         is_done = read(&w, plan.nodes)

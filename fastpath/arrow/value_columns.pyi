@@ -13,7 +13,7 @@ NO_ID: int
 NO_SCHEMA: int
 REASONS: dict[int, str]
 
-class AvroColumns:
+class ValueColumns:
     """The columns of one schema while values fill them. The first is that of a value as a whole, and has nulls."""
 
     missing: int
@@ -30,9 +30,13 @@ class AvroColumns:
         kids: Sequence[int],
         table: Sequence[int],
         constants: bytes,
+        parts_a_byte: int = 16,
+        places: int = 0,
     ) -> None:
         """Take the plan of a schema id. `nodes`: (one of OPS, column or -1, place of its first child in `kids`, how many,
-        size, place in `table` or `constants`), the root first; none: the schema cannot be used. Plans are trusted. Raises
+        size, place in `table` or `constants`), the root first; none: the schema cannot be used. `parts_a_byte`: how many
+        values, which have no bytes themselves, a byte may stand for; `places`: for where the fields of messages stand. Plans
+        are trusted. Raises
         ValueError for an id that is known."""
 
     def decode(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from actors.page.decoding.budget import DEPTH_MAX, Unreadable
+from actors.arrow.values.budget import DEPTH_MAX, Unreadable
 
 TOKEN = re.compile(
     r"""(?P<gap>\s+|//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)|(?P<word>[\w.+-]+)|"""
@@ -36,6 +36,8 @@ WELL_KNOWN = {
     ),
 }  # fmt: skip
 """What every compiler of the language brings along."""
+PROTO3 = 'syntax = "proto3"; '
+"""The syntax in which those are written."""
 
 
 class Field(NamedTuple):
@@ -47,6 +49,10 @@ class Field(NamedTuple):
     is_repeated: bool = False
     key: str = ""
     """The type of the keys of a map; empty: it is none."""
+    has_presence: bool = False
+    """Whether a value that is not there differs from one that has the default. Of messages it always does."""
+    oneof: str = ""
+    """The oneof that it is in."""
 
 
 class Schema(NamedTuple):
@@ -83,6 +89,7 @@ class _Parser:
         self._at = 0
         self._schema = schema
         self._package = ""
+        self._is_explicit = True  # proto2, and editions
         self.imports: list[str] = []
         self.tops: list[str] = []
         self._used: list[tuple[str, int, str]] = []
@@ -94,6 +101,10 @@ class _Parser:
             word = self._next()
             if word == "package":
                 self._package = self._next()
+                self._to(";")
+            elif word == "syntax":
+                self._want("=")
+                self._is_explicit = "proto3" not in self._next()
                 self._to(";")
             elif word == "import":
                 name = self._next()
@@ -147,10 +158,10 @@ class _Parser:
             elif word == "enum":
                 self._enum(whole)
             elif word == "oneof":
-                self._next()
+                oneof = self._next()
                 self._want("{")
                 while (kind := self._next()) != "}":
-                    self._to(";") if kind == "option" else self._field(whole, fields, kind)
+                    self._to(";") if kind == "option" else self._field(whole, fields, kind, oneof)
             elif word == "extend":
                 self._next()
                 self._block()
@@ -160,7 +171,7 @@ class _Parser:
                 self._field(whole, fields, word)
         return whole
 
-    def _field(self, message: str, fields: dict[int, Field], word: str) -> None:
+    def _field(self, message: str, fields: dict[int, Field], word: str, oneof: str = "") -> None:
         label = word if word in LABELS else ""
         kind = self._next() if label else word
         if kind == "group":
@@ -180,7 +191,9 @@ class _Parser:
         except ValueError:
             raise Unreadable("its Protobuf schema has a field without a number") from None
         self._to(";")
-        fields[number] = Field(name, kind, label == "repeated" or is_map, key)
+        is_repeated = label == "repeated" or is_map
+        has_presence = not is_repeated and (self._is_explicit or bool(label or oneof))
+        fields[number] = Field(name, kind, is_repeated, key, has_presence, oneof)
         if kind not in SCALARS:
             self._used.append((message, number, kind))
 
@@ -247,8 +260,8 @@ def parsed(text: str, others: Mapping[str, str] = {}) -> Schema:
         parsers[name] = _Parser(own, schema)
         parsers[name].file()
         for one in parsers[name].imports:
-            found = others.get(one) or WELL_KNOWN.get(one)
-            if found is None:
+            found = others.get(one) or PROTO3 + WELL_KNOWN.get(one, "")
+            if found == PROTO3:
                 raise Unreadable(f"its schema imports {one}, which the registry does not name")
             wanted.append((one, found))
     for parser in parsers.values():

@@ -1,0 +1,186 @@
+"""Protobuf's values as columns: what Google's library has written is read as it was, and damaged bytes cost a row."""
+
+import os
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.arrow.values.avro_columns import array
+from actors.arrow.values.avro_schema import BadSchema
+from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan
+from fastpath.arrow.value_columns import REASONS, ValueColumns
+
+pytest.importorskip("google.protobuf")
+from google.protobuf.message import DecodeError
+
+from tests.unit.page.decoding.test_protobuf import I32, ORDER, TEXT, orders
+
+EXAMPLES = int(os.environ.get("EXAMPLES", 100))
+OTHER = "message Other { message Deep { string word = 1; } reserved 4 to 9; }"
+FIRST = TEXT.replace(OTHER, "") + OTHER
+"""The schema of that test, with Order as its first message."""
+FLAT = FIRST.replace("  Order parent = 10;\n", "")
+"""The same, without the field that makes a message refer to itself."""
+PREFIX = b"\0\0\0\0\1\0"
+
+
+def read(values: list[bytes], text: str = FLAT) -> tuple[list[Any], dict[int, str]]:
+    """(the values, the reason of each that could not be read, by row)."""
+    plan = ProtobufPlan(text, {})
+    columns = ValueColumns(plan.columns, plan.column_kids)
+    columns.add(1, plan.nodes, plan.kids, plan.table, plan.constants, PARTS_A_BYTE, plan.places)
+    given = pa.array(values, pa.binary())
+    _, offsets, data = given.buffers()
+    flat = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)
+    found: list[Any] = []
+    reasons = {}
+    at = 0
+    while at < len(values):
+        after = columns.decode(np.frombuffer(offsets, dtype=np.int32), flat, None, at, len(values))
+        assert after > at
+        filled, bad, whys = columns.taken()
+        made = array(plan.root, filled)
+        made.validate(full=True)
+        found += made.to_pylist()
+        reasons.update(zip(bad.tolist(), (REASONS[one] for one in whys.tolist()), strict=True))
+        at = after
+    return found, reasons
+
+
+def told(value: Any) -> dict[str, Any]:
+    """What Google's library has, as Arrow gives it."""
+    states = {0: "NEW", 1: "PAID", -2: "DONE"}
+    oneof = value.WhichOneof("kind")
+    return {
+        "id": value.id, "delta": value.delta, "state": states.get(value.state, str(value.state)),
+        "counts": list(value.counts), "words": list(value.words), "prices": sorted(value.prices.items()),
+        "deeps": sorted((key, {"word": one.word}) for key, one in value.deeps.items()),
+        "yes": value.yes if oneof == "yes" else None, "raw": value.raw if oneof == "raw" else None,
+        "at": {"seconds": value.at.seconds, "nanos": value.at.nanos} if value.HasField("at") else None,
+        "big": value.big, "small": value.small, "weight": value.weight, "huge": value.huge,
+        "states": [states.get(one, str(one)) for one in value.states],
+    }  # fmt: skip
+
+
+def like(ours: Any) -> Any:
+    """Maps have no order, and of a key that is there twice the last counts."""
+    return None if ours is None else {
+        **ours, "prices": sorted(dict(ours["prices"]).items()),
+        "deeps": sorted(dict(ours["deeps"]).items(), key=lambda one: one[0]),
+    }  # fmt: skip
+
+
+@given(st.lists(orders(st.none()), max_size=4), st.none() | st.tuples(I32, I32))
+@settings(deadline=None, max_examples=EXAMPLES)
+def test_what_google_has_written_is_read_as_it_was(values: list[Any], at: tuple[int, int] | None) -> None:
+    for one in values:
+        if at is not None:
+            one.at.seconds, one.at.nanos = at
+    found, reasons = read([PREFIX + one.SerializeToString() for one in values])
+    assert reasons == {} and [like(one) for one in found] == [told(one) for one in values]
+
+
+@given(orders(st.none()), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=EXAMPLES)
+def test_damaged_values_cost_their_rows_and_no_others(value: Any, chance: random.Random) -> None:
+    good = value.SerializeToString()
+    mixed = []
+    for _ in range(4):
+        bad = bytearray(good)
+        for _ in range(chance.randint(0, 4)):
+            if bad:
+                bad[chance.randrange(len(bad))] = chance.randrange(256)
+        mixed += [good, bytes(bad[: chance.randint(0, len(bad))])]
+    found, reasons = read([PREFIX + one for one in mixed])
+    assert [like(one) for one in found[::2]] == [told(value)] * 4
+    for row, data in enumerate(mixed):
+        try:
+            theirs = ORDER.FromString(data)
+        except DecodeError:
+            theirs = None
+        if row in reasons:
+            assert found[row] is None and (theirs is None or reasons[row] in STRICTER), (reasons[row], data)
+        elif theirs is not None and not theirs.HasField("parent"):
+            assert repr(like(found[row])) == repr(told(theirs)), data
+
+
+STRICTER = {
+    "it has a whole number of more than 64 bits",
+    "it has a message in several parts, which are not joined",
+    "it has a field without a number, or of a kind that is not read",
+}
+"""What Google's library lets pass: groups, among other things, and whole numbers whose tenth byte says too much."""
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "it ends in the middle"), (b"\x02", "it ends in the middle"), (b"\x02\x02", "another message"),
+        (b"\x04\0\0", "another message"), (b"\0\x08", "it ends in the middle"), (b"\0\x2a\x05ab", "it ends in the middle"),
+        (b"\0\x2a\x01\xff", "not UTF-8"), (b"\0\x00", "a field without a number"), (b"\0\x0b", "a kind that is not read"),
+        (b"\0" + b"\x5a\0" * 2, "in several parts"),
+        (b"\0\x2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "it ends in the middle"),
+        (b"\0\x0a\x01a\x12\xff\xff\xff\xff\x0f", "it ends in the middle"),
+    ],
+)  # fmt: skip
+def test_what_is_no_value_is_told(body: bytes, words: str) -> None:
+    good = PREFIX + b"\x08\x05"
+    found, reasons = read([good, PREFIX[:5] + body, PREFIX[:5] + b"\x02\0\x08\x05"])
+    assert list(reasons) == [1] and words in reasons[1]
+    assert found[1] is None and found[0] == found[2] and found[0]["id"] == 5
+
+
+def test_what_is_not_there_is_null_where_that_can_be_told() -> None:
+    text = """syntax = "proto3"; message M { int32 a = 1; optional int32 b = 2; N n = 3; repeated N ns = 4;
+    map<string, N> m = 5;
+    enum E { X = 0; Y = 1; } E e = 6; optional E f = 7; oneof o { int32 p = 8; E q = 9; } } message N { string s = 1; }"""
+    none = {"a": 0, "b": None, "n": None, "ns": [], "m": [], "e": "X", "f": None, "p": None, "q": None}
+    some = b"\x10\0\x1a\0\x22\0\x22\x03\x0a\x01s\x2a\x03\x0a\x01k\x38\0\x40\5\x48\1"
+    other = {**none, "b": 0, "n": {"s": ""}, "ns": [{"s": ""}, {"s": "s"}], "m": [("k", {"s": ""})], "f": "X", "q": "Y"}
+    assert read([PREFIX, PREFIX + some], text) == ([none, other], {})
+    two = text.replace('syntax = "proto3"; ', "").replace("int32 a", "optional int32 a").replace("E e", "required E e")
+    found, reasons = read([PREFIX], two)
+    assert reasons == {} and found == [{**none, "a": None, "e": None}]
+
+
+def test_a_number_has_the_sign_of_its_type() -> None:
+    text = "message M { " + " ".join(
+        f"optional {kind} f{n} = {n};" for n, kind in enumerate(("int32", "sint32", "sint64", "uint32", "uint64", "bool"), 1)
+    ) + " repeated sint64 l = 7; }"  # fmt: skip
+    all_ = b"\xff" * 9 + b"\x01"
+    body = b"".join(bytes([n << 3]) + all_ for n in range(1, 7)) + b"\x3a\x02\x01\x03" + b"\x38\x02"
+    found, reasons = read([PREFIX + body], text)
+    assert reasons == {} and list(found[0].values()) == [
+        -1, -(1 << 31), -(1 << 63), (1 << 32) - 1, (1 << 64) - 1, True, [-1, -2, 1]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (FIRST, r"refers to itself \(shop.v1.Order\)"), ("", "has no message"), ("message M { X a = 1; }", "knows no X"),
+        ("message M { optional int32 a = 1; optional int32 a = 2; }", "two fields of one name"),
+        ("message M { optional int32 a = 0; }", "the number 0"), ("message", "ends in the middle"),
+        (
+            "message M { optional A0 a = 1; } message A14 { optional int32 a = 1; } " + " ".join(
+                f"message A{n} {{ optional A{n + 1} a = 1; optional A{n + 1} b = 2; }}" for n in range(14)
+            ), "more than 4000 columns",
+        ),
+    ],
+)  # fmt: skip
+def test_a_schema_that_cannot_be_columns_is_refused_in_words(text: str, words: str) -> None:
+    with pytest.raises(BadSchema, match=words):
+        ProtobufPlan(text, {})
+
+
+def test_a_value_cannot_have_more_than_its_bytes_pay_for() -> None:
+    """Messages of no bytes that each stand for a thousand columns."""
+    wide = " ".join(f"int32 f{n} = {n};" for n in range(1, 1001))
+    text = f'syntax = "proto3"; message M {{ repeated N n = 1; }} message N {{ {wide} }}'
+    found, reasons = read([PREFIX + b"\x0a\0" * 100_000, PREFIX + b"\x0a\0"], text)
+    assert reasons == {0: "it claims more parts than its bytes may have"} and len(found[1]["n"]) == 1

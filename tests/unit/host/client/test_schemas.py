@@ -1,0 +1,66 @@
+"""A registry that a thread waits for: bounded tries, a sentence for what is wrong, and no quarrel with a loop that runs."""
+
+import asyncio
+import socket
+
+import pytest
+
+from actors.client.errors import ClientError
+from actors.host.client import schemas as module
+from actors.host.client.schema_registry import Unknown, Written
+from actors.host.client.schemas import TRIES, Schemas
+from tests.integration.arrow.registry import registry
+
+
+def test_a_schema_and_a_version_are_found_also_where_a_loop_runs() -> None:
+    with registry() as one:
+        assert one.register("s", {"schema": '"int"'}) == 1 and one.register("s", {"schema": '"long"'}) == 2
+        schemas = Schemas(one.url)
+
+        async def inside() -> tuple[object, object]:
+            return schemas.schema(1), schemas.version("s")
+
+        assert schemas.schema(2) == Written("AVRO", '"long"', {}) and schemas.version("s", "1") == 1
+        assert asyncio.run(inside()) == (Written("AVRO", '"int"', {}), 2)
+        assert schemas.version("t") is None
+        told = schemas.schema(3)
+        assert isinstance(told, Unknown) and told == "the schema registry has no schema 3"
+
+
+def test_a_registry_that_knows_nothing_is_the_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNKNOWN_MAX", 3)
+    with registry() as one:
+        schemas = Schemas(one.url)
+        for id in range(3):
+            assert isinstance(schemas.schema(id), Unknown)
+        with pytest.raises(ClientError, match="does not know 4 ids: it is not that of these topics"):
+            schemas.schema(3)
+
+
+@pytest.mark.parametrize(("status", "words"), [(500, "does not answer"), (403, "without a login"), (302, "elsewhere")])
+def test_a_registry_that_does_not_give_a_schema_is_asked_a_few_times(
+    status: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAUSE_S", 0.0)
+    with registry() as one:
+        one.register("s", {"schema": '"int"'})
+        one.status = status
+        schemas = Schemas(one.url, "name:hidden")
+        for ask in (lambda: schemas.schema(1), lambda: schemas.version("s")):
+            before = len(one.asked)
+            with pytest.raises(ClientError, match=words) as told:
+                ask()
+            assert len(one.asked) - before == TRIES and "hidden" not in str(told.value)
+        one.status = 0
+        assert schemas.version("s") == 1 and isinstance(schemas.schema(1), Written), "it is asked again at once"
+
+
+def test_what_is_no_registry_costs_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAUSE_S", 0.0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        schemas = Schemas(f"http://127.0.0.1:{free.getsockname()[1]}")
+        with pytest.raises(ClientError, match="does not answer: schema 1 was asked for 3 times"):
+            schemas.schema(1)
+        with pytest.raises(ClientError, match="does not answer: s was asked for 3 times"):
+            schemas.version("s")
