@@ -2,7 +2,7 @@
 
 There is no container and no image: names of images, wait strategies, networks and the like are taken and have no effect.
 What the variables KAFKA_... of an image would set, is set, but for what says where the nodes listen and who they are. A port
-of the host that is bound is the broker's.
+of the host that is bound is the broker's: the one of `port` if several are, else the first.
 """
 
 from types import TracebackType
@@ -12,8 +12,8 @@ from actors.host.cluster.on_processes import Cluster
 from actors.testing.wanted import QUICK
 
 PREFIX = "KAFKA_"
-STARTED = b"[KafkaServer id=1] Kafka Server started\n"
-"""The line of Apache Kafka's log that suites wait for."""
+STARTED = b"[KafkaServer id=1] started\n[KafkaRaftServer nodeId=1] Kafka Server started\n"
+"""The lines of Apache Kafka's log that suites wait for: that of ZooKeeper's days, and today's."""
 PLACED = frozenset({
     "node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "controller.quorum.voters",
     "controller.quorum.bootstrap.servers", "controller.listener.names", "listener.security.protocol.map",
@@ -35,8 +35,8 @@ class KafkaContainer:
         """`port`: the one by which `get_exposed_port` is asked; the real one is free and chosen at the start."""
         self.image, self.port = image, port
         self.env: dict[str, str] = {}
-        self._bound = 0
-        """The port that the broker is to have; 0: a free one."""
+        self._bound: dict[str, int] = {}
+        """Ports of the host, by the image's own."""
         self._cluster: Cluster | None = None
 
     def with_env(self, key: str, value: str) -> "KafkaContainer":
@@ -50,10 +50,17 @@ class KafkaContainer:
             self.with_env(key, value)
         return self
 
-    def with_bind_ports(self, container: int, host: int | None = None) -> "KafkaContainer":
-        """Let the broker have the port `host`; None: a free one."""
-        self._bound = host or 0
+    def with_bind_ports(self, container: int | str, host: Any = None) -> "KafkaContainer":
+        """Let the broker have the port `host`. It may be said as for Docker: a text, or behind an address, which has no
+        effect. None and 0: a free one. Raises ValueError."""
+        port = host[-1] if isinstance(host, tuple | list) else host
+        self._bound[str(container).removesuffix("/tcp")] = int(port or 0)
         return self
+
+    @property
+    def bound_port(self) -> int:
+        """The port that the broker is to have; 0: a free one."""
+        return self._bound.get(str(self.port)) or next(filter(None, self._bound.values()), 0)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("with_"):
@@ -65,7 +72,7 @@ class KafkaContainer:
         setting."""
         if self._cluster is None:
             config = QUICK | broker_settings(self.env)
-            self._cluster = Cluster(1, 1, config=config, combined=True, port=self._bound, start_timeout_s=timeout)
+            self._cluster = Cluster(1, 1, config=config, combined=True, port=self.bound_port, start_timeout_s=timeout)
             try:
                 self._cluster.start()
             except BaseException:
@@ -99,7 +106,7 @@ class KafkaContainer:
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """What the node has logged, and nothing. A log ends in the line by which suites know that Apache Kafka serves."""
+        """What the node has logged, and nothing. A log ends in the lines by which suites know that Apache Kafka serves."""
         return self.cluster.log(1).encode() + STARTED, b""
 
     def __enter__(self) -> "KafkaContainer":

@@ -1,8 +1,10 @@
 """What the variables of an image mean, and what a container that is not started says."""
 
+import re
+
 import pytest
 
-from actors.testing.container import KafkaContainer, broker_settings
+from actors.testing.container import STARTED, KafkaContainer, broker_settings
 
 
 def test_variables_are_settings_but_for_what_the_cluster_decides() -> None:
@@ -15,8 +17,29 @@ def test_variables_are_settings_but_for_what_the_cluster_decides() -> None:
 
 
 def test_a_port_of_the_host_is_the_brokers_and_without_one_a_free_one_is() -> None:
-    assert KafkaContainer()._bound == KafkaContainer().with_bind_ports(9093)._bound == 0
-    assert KafkaContainer().with_bind_ports(9093, 19093)._bound == 19093
+    assert KafkaContainer().bound_port == KafkaContainer().with_bind_ports(9093).bound_port == 0
+    assert KafkaContainer().with_bind_ports(9093, 19093).bound_port == 19093
+
+
+@pytest.mark.parametrize("host", [19093, "19093", ("127.0.0.1", 19093), ["127.0.0.1", "19093"]])
+def test_a_port_is_said_as_for_docker(host: object) -> None:
+    assert KafkaContainer().with_bind_ports("9093/tcp", host).bound_port == 19093
+    assert KafkaContainer().with_bind_ports(9093, ("127.0.0.1", None)).bound_port == 0
+
+
+def test_of_several_ports_the_brokers_own_counts_in_any_order() -> None:
+    ports = {9093: 19093, 9101: 19101}
+    for order in (list(ports), list(ports)[::-1]):
+        one = KafkaContainer()
+        for port in order:
+            one.with_bind_ports(port, ports[port])
+        assert one.bound_port == 19093
+    assert KafkaContainer(port=9092).with_bind_ports(9094, 19094).with_bind_ports(9101, 19101).bound_port == 19094
+
+
+@pytest.mark.parametrize("wanted", [r"\[KafkaServer id=\d+\] started", "Kafka Server started"])
+def test_the_lines_that_suites_wait_for_are_among_those_of_the_log(wanted: str) -> None:
+    assert re.search(f".*{wanted}.*", STARTED.decode())
 
 
 def test_what_a_suite_says_of_images_and_networks_is_taken() -> None:
