@@ -5,6 +5,7 @@ of input that its directory is complete (`supervisor.py`, rule 7); when its inpu
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,11 @@ class EarlySupervisor(NamedTuple):
 def begin() -> EarlySupervisor:
     """Start a supervisor in a new directory. Raises OSError."""
     directory = tempfile.mkdtemp(prefix="rayft-")
-    return EarlySupervisor(directory, start(directory, "--temporary", EARLY))
+    try:
+        return EarlySupervisor(directory, start(directory, "--temporary", EARLY))
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def start(directory: str, *options: str) -> "subprocess.Popen[bytes]":

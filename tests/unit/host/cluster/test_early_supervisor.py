@@ -38,6 +38,13 @@ def test_it_removes_its_directory_when_no_cluster_comes(home: Path, told: bytes)
     assert early.process.returncode == 0 and not list(home.iterdir())
 
 
+def test_where_no_process_is_to_be_had_no_directory_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", str(home / "nothing"))
+    with pytest.raises(FileNotFoundError):
+        early_supervisor.begin()
+    assert not list(home.iterdir())
+
+
 def test_a_cluster_that_cannot_be_planned_ends_it(home: Path) -> None:
     early = early_supervisor.begin()
     with (
