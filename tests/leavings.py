@@ -45,11 +45,13 @@ def marked(mark: str) -> list[int]:
 def end(mark: str) -> None:
     """End the processes that have this mark: as those who have lost their program, by SIGTERM, by SIGKILL."""
     for number, time_s in ((0, GRACE_S), (signal.SIGTERM, STOP_S), (signal.SIGKILL, KILL_S)):
-        for pid in marked(mark):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        until = time.monotonic() + time_s
-        while marked(mark):
+        until, told = time.monotonic() + time_s, set[int]()
+        while found := marked(mark):
+            for pid in found:
+                if pid not in told:  # one that has been started since is told too
+                    told.add(pid)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
             if time.monotonic() > until:
                 break
             time.sleep(0.2)

@@ -26,6 +26,7 @@ from actors.settings.node_config import node_config
 from actors.settings.properties import properties
 from tests.integration.conftest import ROOT, until
 from tests.integration.metrics.ports import beside_each_other
+from tests.leavings import MARK
 
 OPS = ROOT / "ops"
 BASE = OPS / "kubernetes"
@@ -210,6 +211,7 @@ class Pods:
                 "rayft.metrics.listen": f"127.0.0.1:{port + 6}"}  # fmt: skip
         given = {
             "PATH": f"{self.directory / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "POD_NAME": pod,
+            MARK: os.environ[MARK],
             "RAYFT_CONFIG": str(folder), "RAYFT_SETTINGS": " ".join(f"--set {name}={text}" for name, text in more.items()),
         }  # fmt: skip
         (command,) = [
