@@ -9,6 +9,7 @@ those: a mistake that goes unnoticed means that a checker or a fault has been lo
 
 from tests.simulator.planted import (
     aged,
+    arriving,
     authorization,
     broker,
     bulk,
@@ -31,7 +32,7 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "aged", "authorization", "broker", "bulk", "client", "compaction", "consumer_groups", "controller", "log",
-    "moves", "planted", "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers",
-    "streams_groups", "transactions",
+    "PLANTED", "aged", "arriving", "authorization", "broker", "bulk", "client", "compaction", "consumer_groups",
+    "controller", "log", "moves", "planted", "pushes", "quorum", "replicas", "share_groups", "share_members",
+    "share_state", "strangers", "streams_groups", "transactions",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from tests.simulator.faults import Faults
 from tests.simulator.impostors import PushyImpostors
 from tests.simulator.planted.aged import aged, few_epochs
 from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
+from tests.simulator.planted.arriving import slowly
 from tests.simulator.planted.bulk import MENU as TOGETHER
 from tests.simulator.planted.bulk import TogetherFaults, small
 from tests.simulator.planted.kinds import HastyPipeline, Kind
@@ -160,6 +161,10 @@ TRANSACTIONAL = {
 }  # fmt: skip
 PIPELINED = {
     "orderly restart": 5, "connections cut": 4, "kill": 2, "leader falls behind": 3, "slow link": 2, "follower freezes": 2,
+}  # fmt: skip
+ARRIVING = {
+    "kill": 5, "orderly restart": 4, "broker loses power": 4, "stops and loses power": 4, "long freeze": 2,
+    "broker silent": 2, "leader falls behind": 2,
 }  # fmt: skip
 QUIET = {
     "broker loses power": 6, "unnoticed power cut": 6, "stops and loses power": 4, "kill": 4,
@@ -362,6 +367,13 @@ WORLDS: dict[str, Kind] = {
         partial(TogetherFaults, menu=TOGETHER),
         pause_ms=(200, 2_000),
         begun=small,
+    ),
+    "arriving": Kind(
+        _shape("arriving", [_topic("t0", 5, 3, 2), _topic("t1", 4, 2, 1), _topic("t2", 3, 1, 1)], BY_HALF, churn=True),
+        partial(AimedFaults, menu=ARRIVING),
+        faulty_ms=15_000,
+        pause_ms=(200, 2_000),
+        begun=slowly,
     ),
     "deposed": Kind(
         _shape("deposed", [THREE, PAIR], {}, churn=True),
