@@ -15,7 +15,8 @@ This file alone decides from where on a topic is followed, and what is committed
 4. What is committed are the positions behind the batches that were given, the last one included: after a restart nothing of
    it comes again, and nothing is left out. Nothing is committed unless `commit` is called.
 5. Each leader has one request under way, which leaves before what the last one brought is given: not more than two answers
-   of each broker are held. A broker that is frozen keeps nothing of the others back.
+   of each broker are held. A broker that is frozen keeps nothing of the others back: each LOOK_US without an answer it is
+   looked again which brokers are to be asked, since a partition may have a leader by then.
 """
 
 from collections import deque
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from actors.arrow.ranges import Place, Range, ranges
-from actors.arrow.reading import DAY_S, LARGE, Partition
+from actors.arrow.reading import DAY_S, LARGE, LOOK_US, Partition
 from actors.arrow.values.asked import Asked, Reading, reading
 from actors.client.asks import Know, Pause, Steps
 from actors.client.errors import ClientError, Interrupted, NotInTime
@@ -334,7 +335,8 @@ class Following:
                 self._ask(kafka, prepared)
             if (found := followed.give()) is not None:
                 return found
-            if not kafka.wait_until(self._under_way.values(), until_us):
+            look_us = now_us() + LOOK_US if until_us is None else min(now_us() + LOOK_US, until_us)
+            if not kafka.wait_until(self._under_way.values(), look_us) and look_us == until_us:
                 return None
             self._done()
 
@@ -380,7 +382,7 @@ class Following:
             if (found := followed.give()) is not None:
                 return found
             if self._under_way:
-                await kafka.wait(*self._under_way.values())
+                await kafka.wait(*self._under_way.values(), most_us=LOOK_US)
             self._done()
 
     async def commit_async(self) -> None:

@@ -127,13 +127,15 @@ class Kafka:
             raise
         return task
 
-    async def wait(self, *tasks: Task[Any]) -> None:
-        """Wait until the first of these operations is over."""
+    async def wait(self, *tasks: Task[Any], most_us: int | None = None) -> None:
+        """Wait until the first of these operations is over, or for `most_us`; None: for as long as it takes."""
         future = asyncio.get_running_loop().create_future()
         self._waiting |= dict.fromkeys(tasks, future)
         self._wake()
         try:
-            await future
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if most_us is None else most_us / 1e6):
+                    await future
         finally:
             for task in tasks:
                 self._waiting.pop(task, None)

@@ -1,5 +1,7 @@
 """`rayft.follow` beside a server of bytes: time limits, damaged answers, Ctrl-C."""
 
+import asyncio
+import threading
 import time
 from typing import Any
 
@@ -9,10 +11,11 @@ import rayft
 from actors.arrow.reading import Partition
 from actors.client.errors import ClientError
 from actors.client.operations import fetching
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.arrow.test_reading import offsets
 from tests.unit.client.listening import Listening
-from tests.unit.client.operations.test_fetching import Broker, batch, part, reply
+from tests.unit.client.operations.test_fetching import IDS, Broker, batch, part, reply
 
 
 @pytest.mark.timeout(20)
@@ -51,6 +54,67 @@ def test_what_takes_longer_than_the_time_limit_goes_on_in_the_next_call() -> Non
         while (found := following.next_batch(0.01)) is None:
             pass
         assert found.num_rows == 2 and server.asked.count("ListOffsets") == 2
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_partition_that_gets_a_leader_again_is_read_while_another_broker_is_frozen(in_a_loop: bool) -> None:
+    """Nobody else answers meanwhile, and the frozen broker's answer may take a minute."""
+    thawed, kind, since = threading.Event(), message("MetadataResponse"), list[float]()
+
+    def fetch(server: Any, version: int, request: Any) -> Any:
+        (offset,) = [one.fetch_offset for topic in request.topics for one in topic.partitions] or [-1]
+        if offset == 2 and not since:
+            since.append(time.monotonic())
+        if offset not in (0, 2):
+            return reply(session=0)
+        return reply(
+            part(0, batch(offset)) if leads() else part(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER), session=0
+        )
+
+    def leads() -> bool:
+        return not since or time.monotonic() > since[0] + 0.5
+
+    def metadata(server: Any, version: int, request: Any) -> Any:
+        brokers = [
+            kind.MetadataResponseBroker(node_id=id, host="127.0.0.1", port=one.server.port)
+            for id, one in ((1, first), (2, second))
+        ]
+        parts = [
+            kind.MetadataResponsePartition(
+                partition_index=number, leader_id=leader, leader_epoch=1, replica_nodes=[1, 2], isr_nodes=[1, 2]
+            )
+            for number, leader in enumerate((1 if leads() else -1, 2))
+        ]
+        topic = kind.MetadataResponseTopic(name="t", topic_id=next(iter(IDS)), partitions=parts)
+        return kind(brokers=brokers, controller_id=1, topics=[topic])
+
+    answers: dict[str, Any] = {"Fetch": fetch, "ListOffsets": offsets(0), "Metadata": metadata}
+    frozen: dict[str, Any] = {**answers, "Fetch": lambda *_: thawed.wait(60) and None}
+    with Listening(answers, t=[1, 2]) as first, Listening(frozen, t=[1, 2]) as second:
+        config = {"request.timeout.ms": 60_000}
+        began, found = time.monotonic(), 0
+        following = rayft.follow(first.address, "t", "earliest", config=config)
+
+        async def awaited() -> int:
+            count = 0
+            async for one in following:
+                count += one.num_rows
+                if count >= 4:
+                    break
+            await following.aclose()
+            return count
+
+        try:
+            if in_a_loop:
+                found = asyncio.run(asyncio.wait_for(awaited(), 25))
+            else:
+                with following:
+                    while found < 4 and time.monotonic() < began + 25:
+                        one = following.next_batch(25)
+                        found += 0 if one is None else one.num_rows
+        finally:
+            thawed.set()
+        assert found >= 4
 
 
 def test_what_cannot_be_read_ends_it_and_nothing_behind_it_is_given() -> None:
