@@ -22,6 +22,8 @@ NODES_MAX = 20_000
 WORK_MAX = 100_000
 """How much is tried for a schema: branches of unions that do not fit are taken back."""
 CONSTANTS_MAX = 64 << 10
+SYMBOLS_A_PART = 16
+"""How many symbols of an enum cost as much as a part: one enum may be that of many fields."""
 CHARS_A_PART = 16
 """How many characters of a default cost as much as a part."""
 NUMBERS = {"int": "int32", "long": "int64", "float": "float", "double": "double"}
@@ -176,6 +178,7 @@ class Plan:
 
     def _enum(self, writer: Type, column: Column) -> int:
         wanted = column.type
+        self._spend((len(writer.symbols) + len(wanted.symbols)) // SYMBOLS_A_PART)
         places = {symbol: at for at, symbol in enumerate(wanted.symbols)}
         other = places[wanted.default] if wanted.default is not None else -1
         at = len(self.table)

@@ -26,7 +26,11 @@ PRECISION_MAX = 76
 
 
 class BadSchema(ValueError):
-    """A schema that is none, or that cannot be used. The text is one sentence without its subject."""
+    """A schema that is none, or that cannot be used. The text is one sentence without its subject; of the names in it, which
+    are anybody's, no terminal obeys a character."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text if text.isprintable() else ascii(text)[1:-1])
 
 
 class Field(NamedTuple):

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from actors.printable import printable
+
 ANSWER_S = 3.0
 AWAY_S = 15.0
 """How long a registry that did not answer, or has no such schema, is not asked again, s."""
@@ -38,7 +40,10 @@ class Written(NamedTuple):
 
 
 class Absent(Exception):
-    """The registry does not give a schema. The text is one sentence."""
+    """The registry does not give a schema. The text is one sentence, without characters that a terminal obeys."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 class NoSuch(Absent):

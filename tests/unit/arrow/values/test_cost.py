@@ -9,7 +9,7 @@ import pytest
 
 from actors.arrow.values.avro_columns import Layout
 from actors.arrow.values.avro_plan import Plan, TooMuch
-from actors.arrow.values.avro_schema import parsed
+from actors.arrow.values.avro_schema import BadSchema, parsed
 from tests.unit.arrow.values.test_avro_columns import ID, read, written
 
 TOO_MANY = "it claims more parts than its bytes may have"
@@ -93,3 +93,21 @@ def test_a_default_that_is_used_many_times_is_not_spelt_out() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 20_000_000
+
+
+def test_an_enum_of_many_symbols_and_many_fields_is_not_spelt_out() -> None:
+    """Each field would have a table of all symbols."""
+    symbols = {"type": "enum", "name": "E", "symbols": [f"s{n}" for n in range(10_000)]}
+    schema = parsed(json.dumps(record("R", *(field(f"f{n}", symbols if n == 0 else "E") for n in range(300)))))
+    with pytest.raises(TooMuch):
+        Plan(schema, Layout(schema))
+
+
+def test_names_in_sentences_are_obeyed_by_no_terminal() -> None:
+    name = "R\x1b[2J\u202e"
+    with pytest.raises(BadSchema) as refers:
+        parsed(json.dumps(record(name, field("a", name))))
+    with pytest.raises(BadSchema) as other:
+        Plan(parsed(json.dumps(record(name))), Layout(parsed(json.dumps(record("R")))))
+    for told in (refers, other):
+        assert str(told.value).isprintable() and r"\x1b[2J\u202e" in str(told.value)
