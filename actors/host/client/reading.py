@@ -33,16 +33,17 @@ class Reading:
         """When it is looked for brokers again; NEVER: it is being looked for, and nothing came meanwhile."""
 
     def next(self) -> list[Result]:
-        """What came next; empty: a broker had nothing new. Raises ClientError, as when no broker can be asked in time."""
-        kafka, told, has_answer = self._kafka, list[Result](), False
-        while not told and not has_answer:
+        """What came next; empty: a broker had nothing new, or LOOK_US are over. Raises ClientError, as when no broker can be
+        asked in time."""
+        kafka, told, is_over = self._kafka, list[Result](), False
+        while not told and not is_over:
             if self._preparing is None and (now_us() >= self._look_us or not self._under_way):
                 self._preparing, self._look_us = kafka.start(self._fetcher.prepare()), NEVER
             tasks: list[Task[Any]] = [*self._under_way.values(), *([self._preparing] if self._preparing else [])]
-            kafka.wait_until(tasks, None if self._preparing else self._look_us)
+            is_over = not kafka.wait_until(tasks, None if self._preparing else self._look_us)
             for node in [node for node, task in self._under_way.items() if task.done]:
                 told += self._under_way.pop(node).result()
-                has_answer, self._look_us = True, 0
+                is_over, self._look_us = True, 0
             if self._preparing is not None and self._preparing.done:
                 preparing, self._preparing = self._preparing, None
                 self._look_us = min(self._look_us, now_us() + LOOK_US)
