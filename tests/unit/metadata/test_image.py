@@ -52,6 +52,15 @@ def test_a_topic_and_its_partitions():
     assert image.partition(image.topic("t"), 3) == -1 and image.topic("u") == -1 and image.topic_by_id(U) == -1
 
 
+def test_what_changes_topics_partitions_or_brokers_is_counted_and_nothing_else():
+    image = image_of(*topic())
+    before = image.changes
+    image.replay(image.next_offset, PartitionsChanged.one(T, 1, {1, 2}, 2, 1))
+    assert image.changes == before + 1
+    image.replay(image.next_offset, ProducerIdsSet(1, 1, 1000))
+    assert image.changes == before + 1
+
+
 def test_isr_is_a_set_kept_in_replica_order():
     image = image_of(*topic(), PartitionsChanged.one(T, 1, {1, 2}, 2, 1))
     assert states(image)[1] == (1, (2, 1), 2, 1)

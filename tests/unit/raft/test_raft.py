@@ -1,13 +1,15 @@
 """Which input of a replica reaches which rule, when its timers are due, and when it rests."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 from actors.ports import Batch
 from actors.raft import Failed, HardState, Message, NotLeader, Role
+from actors.raft.leading import ReplicaProgress
 from actors.raft.messages import REQUESTS, RESPONSES, Error, FetchRequest, FetchResponse, ProbeRequest, VoteRequest
-from actors.raft.raft import HANDLERS, PATIENCE_ENDED, TEACHES
+from actors.raft.raft import HANDLERS, PATIENCE_ENDED, TEACHES, Raft
 from actors.raft.state import NEVER_MS
 from tests.unit.raft.replica import KEYS, LIMITS, Replica
 
@@ -26,6 +28,19 @@ def test_every_message_and_every_role_has_a_rule() -> None:
         assert {"epoch", "leader_id"} <= set(kind._fields)
     for rule in HANDLERS.values():
         assert len(inspect.signature(rule).parameters) == 3
+
+
+@pytest.mark.parametrize(("ago_ms", "counted"), [(0, 2), (2_000, 2), (2_001, 1), (None, 1)])
+def test_a_voter_counts_as_caught_up_up_to_the_end_of_the_fetch_timeout(ago_ms: int | None, counted: int) -> None:
+    progress = ReplicaProgress(0)
+    progress.caught_up_ms = None if ago_ms is None else 9_000 - ago_ms
+    core = SimpleNamespace(
+        leading=SimpleNamespace(voters={KEYS[2]: progress}),
+        now_ms=9_000,
+        is_voter=True,
+        limits=SimpleNamespace(fetch_timeout_ms=2_000),
+    )
+    assert Raft.voters_caught_up.fget(SimpleNamespace(_core=core)) == counted  # type: ignore[attr-defined]
 
 
 def test_an_answer_teaches_the_leader_even_where_it_is_awaited_no_more() -> None:
