@@ -155,7 +155,7 @@ class Groups:
     def _classic(self, group: ClassicGroup) -> str:
         rows = [f"classic {group.state.value} generation={group.generation} protocol={group.protocol}"]
         for id, member in sorted(group.members.items()):
-            rows.append(f"  {id} {_named(embedded.assignment(member.assignment))}")
+            rows.append(f"  {id} {_named(embedded.Embedded().assignment(member.assignment))}")
         return "\n".join(rows)
 
     def _late(self) -> str:
@@ -176,7 +176,7 @@ class Groups:
         if beat.error is not ErrorCode.NONE:
             return beat.error.name
         if isinstance(beat, Synced):
-            return f"has {_named(embedded.assignment(beat.assignment))}"
+            return f"has {_named(embedded.Embedded().assignment(beat.assignment))}"
         if isinstance(beat, Joined):
             leads = f" leads {','.join(sorted(id for id, _, _ in beat.members))}" if beat.members else ""
             return f"generation {beat.generation}{leads}"

@@ -11,6 +11,7 @@ from actors.client.operations.fetching import Failed, Fetched, Fetcher, OutOfRan
 from actors.client.operations.producing import Placed, Producer
 from actors.host.client.blocking import connect
 from tests.integration.client.batches import batch, committed, read_to
+from tests.integration.conftest import until
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -25,7 +26,7 @@ def test_topics_are_made_grown_and_deleted(kafka: Any, name: str) -> None:
         assert "exists" in str(client.run(topics.create([topics.NewTopic(name, 2, 3)]))[name])
         grown = client.run(topics.add_partitions({name: 5, "nothing": 2}))
         assert grown[name] is None and grown["nothing"] is not None
-        assert len(client.run(topics.led([name])).topics[name].partitions) == 5
+        until(lambda: len(client.run(topics.led([name])).topics[name].partitions) == 5)
         assert client.run(topics.delete([name])) == {name: None}
         with pytest.raises(ClientError, match=f"topic {name} does not exist"):
             while True:  # one broker learns of it after the other

@@ -21,7 +21,9 @@ GROWS = re.compile(
 INTEGERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}
 
 CORRELATION = "WRAPS unit/node/net/test_channels.py::test_correlation_ids_begin_again_behind_the_largest_int32"
-SESSION = "WRAPS unit/broker/replication/test_sessions.py::test_the_epoch_of_a_session_behind_the_last_one_is_the_first"
+SESSION = (
+    "WRAPS unit/broker/replication/test_fetch_sessions.py::test_the_epoch_of_a_session_behind_the_last_one_is_the_first"
+)
 SHARED = (
     "WRAPS unit/node/roles/broker/groups/share/test_share_partitions.py::"
     "test_the_epoch_of_a_share_session_behind_the_last_one_is_the_first"
