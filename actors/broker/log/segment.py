@@ -78,8 +78,9 @@ class Segment:
     loaded, covers every byte of `log`."""
 
     __slots__ = (
-        "aborted", "appended_ms", "base_offset", "created_ms", "cuts", "directory", "disk", "first_timestamp", "index",
-        "index_file", "interval_bytes", "last_timestamp", "log", "offered", "placed", "suffix", "time_file", "trusted",
+        "aborted", "appended_ms", "base_offset", "built_again", "created_ms", "cuts", "directory", "disk",
+        "first_timestamp", "index", "index_file", "interval_bytes", "last_timestamp", "log", "offered", "placed", "suffix",
+        "time_file", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +108,9 @@ class Segment:
         """How often the file was cut."""
         self.offered: tuple[SegmentIndex, int] | None = None
         """An index that a thread had to build, and the number `cuts` when it began."""
+        self.built_again = False
+        """Whether `index` had to be built from the log file, as the index files are not sound: nothing that they have is
+        taken for a part of it."""
         self.index_file: File | None = None
         self.time_file: File | None = None
         self.trusted: tuple[int, int] | None = None
@@ -235,6 +239,8 @@ class Segment:
 
     def keep_index(self, index: SegmentIndex) -> None:
         """Keep the index that `load_index` returned. The loop's alone."""
+        if self.offered is not None:  # a thread, perhaps another one, could not read the files
+            self.built_again = True
         self.offered = None
         self.index = index
         self.last_timestamp = index.max_timestamp
@@ -382,6 +388,7 @@ class Segment:
             self.index_file = self.disk.open(self.path(INDEX), create=True)
         if self.time_file is None:
             self.time_file = self.disk.open(self.path(TIME_INDEX), create=True)
+        self._distrust()
         if self.trusted is not None and not self._agree(index):
             self._cut_to_trusted()
         self.trusted = None
@@ -392,7 +399,10 @@ class Segment:
 
     def replace_index(self, index: SegmentIndex) -> list[File]:
         """Take an index that was built from the log file in the place of what the index files have, which are to be synced.
-        Where they are as long only what is wrong in them changes. Raises DiskFull, DiskFailed."""
+        Where they are as long only what is wrong in them changes. Raises DiskFull, DiskFailed: the index is taken, and
+        nothing of the files is trusted."""
+        self.offered, self.built_again, self.trusted = None, False, (0, 0)
+        self.keep_index(index)
         for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):
             file = self._index_file(suffix)
             if file is None or not self.disk.exists(file.path):
@@ -409,7 +419,6 @@ class Segment:
                 file.truncate(0)
                 file.append((content,))
         self.trusted = None
-        self.keep_index(index)
         return [file for file in (self.index_file, self.time_file) if file is not None]
 
     def seal(self) -> None:
@@ -421,9 +430,12 @@ class Segment:
     def truncate(self, offset: int) -> int:
         """Remove the batch that holds `offset` and all after it. Returns the end offset of what is left. Blocks a
         little."""
-        index = self.index or self.load_index(cold=True)
+        if self.index is None:
+            index = self.load_index(cold=True)
+            assert index is not None
+            self.keep_index(index)
+        index, self.offered = self.index, None
         assert index is not None
-        self.index, self.offered = index, None
         self.cuts += 1
         end = self.read(offset, NO_LIMIT, 0, cold=True)
         assert end is not None
@@ -458,6 +470,11 @@ class Segment:
                 return False
         return True
 
+    def _distrust(self) -> None:
+        """Trust nothing of the index files if `index` was not read from them."""
+        if self.built_again:
+            self.trusted, self.built_again = (0, 0), False
+
     def _cut_to_trusted(self) -> None:
         for suffix, size in zip((INDEX, TIME_INDEX), self.trusted or (), strict=False):
             file = self._index_file(suffix)
@@ -466,6 +483,7 @@ class Segment:
         self.trusted = None
 
     def _cut_index_files(self, index: SegmentIndex) -> None:
+        self._distrust()
         self._cut_to_trusted()
         for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):
             file = self._index_file(suffix)

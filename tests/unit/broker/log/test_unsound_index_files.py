@@ -1,0 +1,140 @@
+"""Where an index had to be built because its files are not sound, nothing of them is ever taken for a part of it."""
+
+from typing import Any
+
+import pytest
+
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.segment import INDEX, TIME_INDEX, Segment
+from actors.broker.log.truncation import prepare_cut, truncate_to
+from actors.ports import DiskFull
+from fastpath.records.batch import headers
+from fastpath.records.indexes import SegmentIndex
+from tests.simulator.disk import VirtualFile
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
+
+SMALL = {"segment_bytes": 2000}
+
+
+def files(segment: Segment) -> list[bytes]:
+    found = []
+    for ending in (INDEX, TIME_INDEX):
+        file = segment.disk.open(segment.path(ending))
+        found.append(bytes(file.read_cold(0, file.size)))
+    return found
+
+
+def entries(index: SegmentIndex | None) -> list[bytes]:
+    assert index is not None
+    return [index.offsets.data(), index.times.data()]
+
+
+def stopped(interval: int, timestamp_ms: int = 1_000) -> PartitionLog:
+    """A log of some segments, after a clean stop."""
+    log = new(index_interval_bytes=interval, **SMALL)
+    for number in range(80):
+        put(log, build(size=number % 50, timestamp_ms=timestamp_ms + number if timestamp_ms >= 0 else -1))
+    stop(log)
+    assert len(log.segments) > 2
+    return log
+
+
+def cut(log: PartitionLog, offset: int) -> None:
+    """Cut as a follower does."""
+    job = prepare_cut(log, offset)
+    truncate_to(log, offset, job() if job is not None else None)
+    flush(log)
+
+
+def all_found(log: PartitionLog) -> bool:
+    """Whether each offset is found by the index."""
+    for offset in range(log.log_end_offset):
+        log.hints.clear()
+        read = log.read(offset, 1) or log.cold_read(offset, 1)()
+        if not any(one.base_offset <= offset <= one.last_offset for one in headers(read.data)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("at", range(2, 12))
+def test_a_cut_keeps_no_entry_of_files_from_which_the_index_was_not_read(at: int) -> None:
+    """Records without timestamps have no time index, so this one is built; and with more entries than the file has."""
+    log = stopped(interval=350, timestamp_ms=-1)
+    log.settings = settings(index_interval_bytes=200, **SMALL)
+    log = reopen(log, clean=True).log
+    cut(log, at)
+    put(log, build(count=60, timestamp_ms=2_000))
+    for number in range(40):
+        put(log, build(timestamp_ms=3_000 + number))
+    first = log.segments[0]
+    flush(log)
+    assert files(first) == entries(first.index)
+    stop(log)
+    assert all_found(reopen(log, clean=True).log)
+
+
+@pytest.mark.parametrize("ending", [INDEX, TIME_INDEX])
+@pytest.mark.parametrize("size", [0, 5, 8, 13])
+@pytest.mark.parametrize("drops", [True, False])
+def test_what_is_left_of_an_index_file_ends_no_flush_and_no_drop(ending: str, size: int, drops: bool) -> None:
+    log = stopped(interval=1)
+    file = log.disk.open(log.segments[0].path(ending))
+    whole = content(log)
+    file.truncate(size)
+    read = reopen(log, clean=True).log
+    first = read.segments[0]
+    for _ in range(2):  # a thread builds the index, and the next read takes it
+        assert content(read, bytes_max=1) == whole
+    assert first.index is not None
+    if drops:
+        right = entries(first.index)
+        first.drop_index()
+        assert content(read) == whole and files(first) == right
+    cut(read, 3)
+    put(read, build())
+    flush(read)
+    assert read.active is first and files(first) == entries(first.index)
+    first.index = None
+    assert all_found(read)
+
+
+def test_an_index_that_is_dropped_before_the_cut_is_built_again_for_it() -> None:
+    log = stopped(interval=1)
+    log.disk.open(log.segments[0].path(TIME_INDEX)).truncate(5)
+    log = reopen(log, clean=True).log
+    job = prepare_cut(log, 3)
+    assert job is not None
+    prepared = job()
+    content(log, bytes_max=1)
+    log.segments[0].drop_index()
+    truncate_to(log, 3, prepared)
+    flush(log)
+    assert files(log.segments[0]) == entries(log.segments[0].index)
+
+
+def test_an_index_that_could_not_be_replaced_whole_leaves_nothing_of_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = stopped(interval=1)
+    first = log.segments[0]
+    right = entries(first.index)
+    file = log.disk.open(first.path(TIME_INDEX))
+    file.overwrite(0, (5).to_bytes(8, "big"))  # it rises as before, and is wrong
+    file.truncate(24)
+    log = reopen(log, clean=True).log
+    first = log.segments[0]
+    assert log.have_index(first)
+    again = SegmentIndex(0, 1)
+    first.scan(again, 0, 0, check_from=0)
+    again.seal()
+    append = VirtualFile.append
+
+    def full(self: VirtualFile, parts: Any) -> int:
+        raise DiskFull(28, "no room", self.path)
+
+    monkeypatch.setattr(VirtualFile, "append", full)
+    with pytest.raises(DiskFull):
+        first.replace_index(again)
+    monkeypatch.setattr(VirtualFile, "append", append)
+    first.drop_index()
+    assert files(first) == right
