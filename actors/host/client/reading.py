@@ -40,7 +40,7 @@ class Reading:
             if self._preparing is None and (now_us() >= self._look_us or not self._under_way):
                 self._preparing, self._look_us = kafka.start(self._fetcher.prepare()), NEVER
             tasks: list[Task[Any]] = [*self._under_way.values(), *([self._preparing] if self._preparing else [])]
-            is_over = not kafka.wait_until(tasks, None if self._preparing else self._look_us)
+            is_over = not kafka.wait_until(tasks, now_us() + LOOK_US if self._preparing else self._look_us)
             for node in [node for node, task in self._under_way.items() if task.done]:
                 told += self._under_way.pop(node).result()
                 is_over, self._look_us = True, 0

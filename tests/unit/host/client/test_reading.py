@@ -111,16 +111,22 @@ def test_a_broker_that_has_nothing_new_is_waited_for() -> None:
             assert len(looked) <= 5 + (time.monotonic() - began)
 
 
-def test_whoever_reads_has_a_turn_while_all_brokers_are_silent() -> None:
-    """It may have offsets to commit, and ends to look for."""
+@pytest.mark.parametrize("is_told", [True, False])
+def test_whoever_reads_has_a_turn_while_all_brokers_are_silent(is_told: bool) -> None:
+    """It may have offsets to commit, and ends to look for; also where no broker says any more whom to ask."""
     thawed = threading.Event()
 
     def frozen(server: Any, version: int, request: Any) -> Any:
         thawed.wait(60)
 
     with Listening({"Fetch": frozen}) as first, Listening({"Fetch": frozen}) as second:
-        first.server.answers["Metadata"] = two_brokers(first, second)
-        with connect(first.address, {**SETTINGS, "metadata.max.age.ms": 300_000}) as kafka:
+        told = two_brokers(first, second)
+        told_once: list[Any] = [told]
+        first.server.answers["Metadata"] = (
+            told if is_told else lambda *some: (told_once.pop() if told_once else frozen)(*some)
+        )
+        second.server.answers["Metadata"] = frozen
+        with connect(first.address, {**SETTINGS, "metadata.max.age.ms": 300_000 if is_told else 200}) as kafka:
             reading, began = Reading(kafka, Fetcher(kafka.config, {("t", 0): 0, ("t", 1): 0})), time.monotonic()
             assert [reading.next() for _ in range(3)] == [[], [], []]
             assert time.monotonic() < began + 40
