@@ -11,10 +11,10 @@ This file alone decides how a body is read and when it is refused. Rules:
    offsets tell. It is then null, and its row and the reason are told.
    A message of Protobuf is gone through first, to find where its fields stand, since they come in any order and the last one
    counts; then its columns are filled in their order.
-3. What a value may cost follows from its bytes: items without bytes, nulls of wide structs and defaults are paid from
-   what a byte may cost. That is as many parts as the plan has, since an honest item of one byte may leave all of them out,
-   up to WIDE_MAX; beyond, as many as its encoding has a byte. Columns are given away when they have about OUT_MAX bytes. So no offset outgrows
-   32 bits.
+3. What a value may cost follows from its bytes: items without bytes, nulls of wide structs, empty lists in them, defaults
+   and names of enums are paid from what a byte may cost. That is as many parts as the plan has, since an honest item of one
+   byte may leave all of them out, up to WIDE_MAX; beyond, as many as its encoding has a byte. Columns are given away when
+   they have about OUT_MAX bytes. So no offset outgrows 32 bits.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -727,6 +727,8 @@ cdef bint repeated(Work* w, const Node* node, const int32_t* slot, int64_t first
                 return False
             if before >= stop:
                 break
+    elif not paid(w):
+        return False
     if not valid(w, c):
         return False
     if not push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows):
@@ -734,21 +736,30 @@ cdef bint repeated(Work* w, const Node* node, const int32_t* slot, int64_t first
     return True
 
 
-cdef bint symbol(Work* w, const Node* node, int32_t number) noexcept nogil:
-    """The name of a number of an enum, or its digits where it has none."""
-    cdef const int32_t* names = w.plan.table + node.at
+cdef const int32_t* name_of(const Plan* plan, const Node* node, int32_t number) noexcept nogil:
+    """Where the name of a number of an enum begins and how long it is; NULL: it has none."""
+    cdef const int32_t* names = plan.table + node.at
     cdef int64_t low = 0, high = node.size, middle
-    cdef uint8_t digits[12]
-    cdef int at = 12
-    cdef int64_t left = number
     while low < high:
         middle = (low + high) // 2
         if names[3 * middle] < number:
             low = middle + 1
         else:
             high = middle
-    if low < node.size and names[3 * low] == number:
-        return put_bytes(w, &w.columns[node.column], w.plan.constants + names[3 * low + 1], names[3 * low + 2])
+    return names + 3 * low + 1 if low < node.size and names[3 * low] == number else NULL
+
+
+cdef bint symbol(Work* w, const Node* node, int32_t number) noexcept nogil:
+    """The name of a number of an enum, or its digits where it has none."""
+    cdef const int32_t* name = name_of(w.plan, node, number)
+    cdef uint8_t digits[12]
+    cdef int at = 12
+    cdef int64_t left = number
+    if name != NULL:
+        w.left -= name[1] // PART_BYTES
+        if w.left < 0:
+            return failed(w, W_PARTS)
+        return put_bytes(w, &w.columns[node.column], w.plan.constants + name[0], name[1])
     left = -left if left < 0 else left
     while left or at == 12:
         at -= 1
@@ -877,7 +888,9 @@ cdef class ValueColumns:
     def add(self, uint32_t id, nodes, kids, table, bytes constants, int64_t parts_a_byte=16, int64_t places=0):
         cdef int64_t* found
         cdef Plan* more = <Plan*>realloc(self.plans, (self.known + 1) * sizeof(Plan))
+        cdef const int32_t* name
         cdef int at = 0
+        cdef int64_t i
         cdef bytes a, b, c
         if more == NULL:
             raise MemoryError
@@ -903,6 +916,10 @@ cdef class ValueColumns:
         more[at].constants = <const uint8_t*>PyBytes_AS_STRING(constants)
         more[at].parts_a_byte = parts_a_byte
         more[at].parts = 2 * self.count + len(constants) + len(nodes)
+        for i in range(len(nodes)):
+            if more[at].nodes[i].op == P_ENUM:  # one that is not there has the name of zero
+                name = name_of(&more[at], &more[at].nodes[i], 0)
+                more[at].parts += name[1] // PART_BYTES if name != NULL else 0
         self.known += 1
 
     cdef const Plan* plan_of(self, uint32_t id) noexcept nogil:

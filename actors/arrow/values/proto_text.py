@@ -18,10 +18,15 @@ TOKEN = re.compile(
 """The words of the language. What is opened and not closed is one word to the end: no character is looked at twice."""
 TEXT_MAX = 1 << 20
 TOKENS_MAX = 200_000
+NAME_MAX, NAME_PARTS_MAX = 1_000, 100
+"""How many characters and parts the whole name of a type may have: each of those in a package has the name of that again."""
+TOLD_MAX = 100
+"""How many characters of a name are told."""
 LABELS = ("optional", "required", "repeated")
 WELL_KNOWN = {
     "google/protobuf/timestamp.proto": "package google.protobuf; message Timestamp { int64 seconds = 1; int32 nanos = 2; }",
     "google/protobuf/duration.proto": "package google.protobuf; message Duration { int64 seconds = 1; int32 nanos = 2; }",
+    "google/protobuf/descriptor.proto": "package google.protobuf;",
     "google/protobuf/empty.proto": "package google.protobuf; message Empty {}",
     "google/protobuf/any.proto": "package google.protobuf; message Any { string type_url = 1; bytes value = 2; }",
     "google/protobuf/field_mask.proto": "package google.protobuf; message FieldMask { repeated string paths = 1; }",
@@ -34,8 +39,17 @@ WELL_KNOWN = {
         f"message {kind.capitalize().replace('int', 'Int')}Value {{ {kind} value = 1; }}"
         for kind in ("double", "float", "int64", "uint64", "int32", "uint32", "bool", "string", "bytes")
     ),
+    "confluent/meta.proto": "package confluent; message Meta { string doc = 1; map<string, string> params = 2; "
+    "repeated string tags = 3; }",
+    "confluent/type/decimal.proto": "package confluent.type; message Decimal { bytes value = 1; uint32 precision = 2; "
+    "int32 scale = 3; }",
+    "google/type/date.proto": "package google.type; message Date { int32 year = 1; int32 month = 2; int32 day = 3; }",
+    "google/type/money.proto": "package google.type; message Money { string currency_code = 1; int64 units = 2; "
+    "int32 nanos = 3; }",
+    "google/type/timeofday.proto": "package google.type; message TimeOfDay { int32 hours = 1; int32 minutes = 2; "
+    "int32 seconds = 3; int32 nanos = 4; }",
 }  # fmt: skip
-"""What every compiler of the language brings along."""
+"""What every compiler of the language brings along, and what Confluent's registry knows beside it without being told."""
 PROTO3 = 'syntax = "proto3"; '
 """The syntax in which those are written."""
 
@@ -140,15 +154,14 @@ class _Parser:
             scope = scope.rpartition(".")[0]
 
     def _unknown(self, name: str) -> str:
-        raise Unreadable(f"its schema knows no {name}")
+        raise Unreadable(f"its schema knows no {name[:TOLD_MAX]}")
 
     # ---- parts
 
     def _message(self, scope: str, depth: int) -> str:
         if depth > DEPTH_MAX:
             raise Unreadable("its Protobuf schema is nested too deep")
-        name = self._next()
-        whole = f"{scope}.{name}" if scope else name
+        whole = _whole(scope, self._next())
         fields: dict[int, Field] = self._schema.messages.setdefault(whole, {})
         inner: list[str] = self._schema.inner.setdefault(whole, [])
         self._want("{")
@@ -198,8 +211,7 @@ class _Parser:
             self._used.append((message, number, kind))
 
     def _enum(self, scope: str) -> None:
-        name = self._next()
-        values = self._schema.enums.setdefault(f"{scope}.{name}" if scope else name, {})
+        values = self._schema.enums.setdefault(_whole(scope, self._next()), {})
         self._want("{")
         while (word := self._next()) != "}":
             if word in ("option", "reserved"):
@@ -242,6 +254,13 @@ class _Parser:
             open += (word == "{") - (word == "}")
 
 
+def _whole(scope: str, name: str) -> str:
+    """The whole name of a type. Raises Unreadable for one that is longer than anybody's."""
+    if len(scope) + len(name) > NAME_MAX or scope.count(".") + name.count(".") > NAME_PARTS_MAX:
+        raise Unreadable(f"its schema has a name of more than {NAME_MAX} characters or {NAME_PARTS_MAX} parts")
+    return f"{scope}.{name}" if scope else name
+
+
 SCALARS = frozenset({
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
     "sfixed64", "bool", "string", "bytes",
@@ -262,7 +281,7 @@ def parsed(text: str, others: Mapping[str, str] = {}) -> Schema:
         for one in parsers[name].imports:
             found = others.get(one) or PROTO3 + WELL_KNOWN.get(one, "")
             if found == PROTO3:
-                raise Unreadable(f"its schema imports {one}, which the registry does not name")
+                raise Unreadable(f"its schema imports {one[:TOLD_MAX]}, which the registry does not name")
             wanted.append((one, found))
     for parser in parsers.values():
         parser.resolve()

@@ -39,6 +39,10 @@ SCALARS = {
 """kind -> (wire type, what reads it, bytes of a value, Arrow's type)."""
 
 
+ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What a schema raises that is none."""
+
+
 def message_of(text: str, others: Mapping[str, str]) -> str:
     """The name of the first message of a schema. Raises BadSchema."""
     return _first(text, others)[1]
@@ -50,8 +54,12 @@ def _first(text: str, others: Mapping[str, str]) -> tuple[Schema, str]:
         return schema, schema.named([0])
     except Unreadable as error:
         raise BadSchema(f"cannot be read: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise BadSchema(f"is not Protobuf's ({type(error).__name__})") from None
+    except ODD as error:
+        raise _none(error) from None
+
+
+def _none(error: Exception) -> BadSchema:
+    return BadSchema(f"is not Protobuf's ({type(error).__name__})")
 
 
 class ProtobufPlan:
@@ -66,9 +74,16 @@ class ProtobufPlan:
         self.table: list[int] = [0]  # the place of the message in its file
         self.constants = b""
         self.places = 0
+        self._enums: dict[str, tuple[int, int]] = {}
+        """(number of names, place in the table) of each that was used."""
         self._schema, self.name = _first(text, others)
-        file = self._node("file", size=1, at=0)
-        root, node = self._message(self.name, True, ())
+        try:
+            file = self._node("file", size=1, at=0)
+            root, node = self._message(self.name, True, ())
+        except BadSchema:
+            raise
+        except ODD as error:
+            raise _none(error) from None
         self._inside(file, [node])
         self.root: Column = root
 
@@ -173,7 +188,7 @@ class ProtobufPlan:
             return column, node, SIZED
         if kind in self._schema.enums:
             place = self._take("bytes", 0, nullable)
-            size, at = self._names(self._schema.enums[kind])
+            size, at = self._names(kind)
             return (
                 Column(place, Type("string"), pa.string(), nullable),
                 self._node("proto enum", place, size, at),
@@ -184,8 +199,11 @@ class ProtobufPlan:
         made = Type("boolean" if kind == "bool" else "long" if width else "bytes")
         return Column(place, made, arrow, nullable), self._node(op, place), wire
 
-    def _names(self, names: Mapping[int, str]) -> tuple[int, int]:
-        """(number of names, place in the table) of an enum."""
+    def _names(self, kind: str) -> tuple[int, int]:
+        """(number of names, place in the table) of an enum: they are there once, however many fields have them."""
+        if kind in self._enums:
+            return self._enums[kind]
+        names = self._schema.enums[kind]
         at = len(self.table)
         for number, name in sorted(names.items()):
             data = name.encode()
@@ -195,4 +213,5 @@ class ProtobufPlan:
                 )
             self.table += [number, len(self.constants), len(data)]
             self.constants += data
-        return len(names), at
+        self._enums[kind] = len(names), at
+        return self._enums[kind]

@@ -166,6 +166,11 @@ def test_a_number_has_the_sign_of_its_type() -> None:
         (FIRST, r"refers to itself \(shop.v1.Order\)"), ("", "has no message"), ("message M { X a = 1; }", "knows no X"),
         ("message M { optional int32 a = 1; optional int32 a = 2; }", "two fields of one name"),
         ("message M { optional int32 a = 0; }", "the number 0"), ("message", "ends in the middle"),
+        (f"message M {{ optional int32 a = 0x{'f' * 10_000}; }}", "is not Protobuf's"),
+        ("message M { map<foo, string> a = 1; }", "is not Protobuf's"),
+        ('message M { optional string "\ud800" = 1; }', "is not Protobuf's"),
+        (f"message M {{ optional {'X' * 100_000} a = 1; }}", "knows no XXX"),
+        (f"import '{'x' * 100_000}'; message M {{ }}", "imports xxx"),
         (
             "message M { optional A0 a = 1; } message A14 { optional int32 a = 1; } " + " ".join(
                 f"message A{n} {{ optional A{n + 1} a = 1; optional A{n + 1} b = 2; }}" for n in range(14)
@@ -174,13 +179,66 @@ def test_a_number_has_the_sign_of_its_type() -> None:
     ],
 )  # fmt: skip
 def test_a_schema_that_cannot_be_columns_is_refused_in_words(text: str, words: str) -> None:
-    with pytest.raises(BadSchema, match=words):
+    with pytest.raises(BadSchema, match=words) as told:
         ProtobufPlan(text, {})
+    assert len(str(told.value)) < 500, "each value that cannot be read may have the sentence"
 
 
-def test_a_value_cannot_have_more_than_its_bytes_pay_for() -> None:
-    """Messages of no bytes that each stand for a thousand columns."""
-    wide = " ".join(f"int32 f{n} = {n};" for n in range(1, 1001))
-    text = f'syntax = "proto3"; message M {{ repeated N n = 1; }} message N {{ {wide} }}'
-    found, reasons = read([PREFIX + b"\x0a\0" * 100_000, PREFIX + b"\x0a\0"], text)
-    assert reasons == {0: "it claims more parts than its bytes may have"} and len(found[1]["n"]) == 1
+def wide(field: str, more: str = "") -> str:
+    """A schema of messages that each stand for hundreds of columns."""
+    fields = " ".join(f"{field} f{n} = {n};" for n in range(1, 901))
+    return f'syntax = "proto3"; message M {{ repeated N n = 1; }} message N {{ {fields} }} {more}'
+
+
+LONG_ENUM = f"enum E {{ {'A' * 10_000} = 0; }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        (wide("int32"), b"\x0a\0" * 20_000), (wide("repeated int32"), b"\x0a\0" * 20_000),
+        (wide("map<string, int32>"), b"\x0a\0" * 20_000), (wide("E", LONG_ENUM), b"\x0a\0" * 20),
+        (f"message M {{ repeated E e = 1; }} {LONG_ENUM}", b"\x0a\xa0\x9c\1" + bytes(20_000)),
+        (f"message M {{ repeated E e = 1; }} {LONG_ENUM}", b"\x08\0" * 20_000),
+    ],
+    ids=["numbers", "lists", "maps", "names of enums", "packed names", "names one by one"],
+)  # fmt: skip
+def test_a_value_cannot_have_more_than_its_bytes_pay_for(text: str, body: bytes) -> None:
+    """All but the first were as large as one liked: names of enums more than the offsets of a column can tell."""
+    found, reasons = read([PREFIX + body, PREFIX + body[:2]], text)
+    assert reasons[0] == "it claims more parts than its bytes may have" and len(found) == 2
+
+
+@pytest.mark.parametrize("name", ["NEW", "STATE_OF_AN_ORDER_THAT_NOBODY_HAS_PAID" * 10])
+def test_what_an_honest_message_leaves_out_is_read(name: str) -> None:
+    """Hundreds of enums with long names that are not there, in each of several messages of no bytes, and packed ones."""
+    text = wide("E", f"enum E {{ {name} = 0; }}")
+    found, reasons = read([PREFIX, PREFIX + b"\x0a\0" * 40], text)
+    assert reasons == {} and [len(one["n"]) for one in found] == [0, 40]
+    assert set(found[1]["n"][39].values()) == {name}
+    flat = text.replace("repeated N n = 1;", "repeated E e = 1; N n = 2;")
+    packed = PREFIX + b"\x0a\x90\x03" + bytes(400) + b"\x12\0"
+    found, reasons = read([packed], flat)
+    assert reasons == {} and found[0]["e"] == [name] * 400
+
+
+def test_an_enum_of_many_fields_is_there_once() -> None:
+    """An enum of currencies in a hundred fields was said to have names of more than 65,536 bytes."""
+    names = " ".join(f"CURRENCY_CODE_{n:03} = {n};" for n in range(200))
+    fields = " ".join(f"Currency c{n} = {n};" for n in range(1, 101))
+    text = f'syntax = "proto3"; message M {{ {fields} }} enum Currency {{ {names} }}'
+    found, reasons = read([PREFIX + b"\x08\x07\xa0\x06\xc7\x01"], text)
+    assert reasons == {} and (found[0]["c1"], found[0]["c2"], found[0]["c100"]) == (
+        "CURRENCY_CODE_007", "CURRENCY_CODE_000", "CURRENCY_CODE_199"
+    )  # fmt: skip
+
+
+def test_schemas_that_registries_bring_along_are_known() -> None:
+    text = """syntax = "proto3"; import "google/protobuf/descriptor.proto"; import "confluent/meta.proto";
+    import "confluent/type/decimal.proto"; import "google/type/date.proto";
+    extend google.protobuf.FieldOptions { string unit = 50000; }
+    message M { confluent.type.Decimal price = 1 [(unit) = "EUR"]; google.type.Date day = 2; }"""
+    found, reasons = read([PREFIX + b"\x0a\x07\x0a\1\x7b\x10\4\x18\2\x12\5\x08\xea\x0f\x10\7"], text)
+    assert reasons == {} and found == [
+        {"price": {"value": b"{", "precision": 4, "scale": 2}, "day": {"year": 2026, "month": 7, "day": 0}}
+    ]
