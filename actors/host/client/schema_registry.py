@@ -24,6 +24,8 @@ ANSWER_BYTES_MAX = 2 << 20
 HEAD_BYTES_MAX = 16 << 10
 KEPT_MAX, KEPT_CHARS_MAX = 10_000, 64 << 20
 REFERENCES_MAX = 64
+SENTENCE_MAX = 500
+"""How many characters a sentence may have: a schema names what it refers to as it likes, and each value has the sentence."""
 AT_ONCE = 8
 PASSING = (408, 429)
 """What a server that has too much to do answers."""
@@ -43,7 +45,7 @@ class Absent(Exception):
     """The registry does not give a schema. The text is one sentence, without characters that a terminal obeys."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(printable(text))
+        super().__init__(printable(text[:SENTENCE_MAX]))
 
 
 class NoSuch(Absent):

@@ -64,3 +64,11 @@ def test_what_is_no_registry_costs_a_sentence(monkeypatch: pytest.MonkeyPatch) -
             schemas.schema(1)
         with pytest.raises(ClientError, match="does not answer: s was asked for 3 times"):
             schemas.version("s")
+
+
+def test_a_schema_names_what_it_refers_to_as_it_likes() -> None:
+    """Each value that cannot be read may have the sentence beside it."""
+    with registry() as one:
+        one.register("s", {"schema": '"int"', "references": [{"name": "n", "subject": "x" * 9_000, "version": 1}]})
+        told = Schemas(one.url).schema(1)
+        assert isinstance(told, Unknown) and told.startswith("the schema registry has no xxx") and len(told) <= 500

@@ -207,3 +207,17 @@ def test_files_that_are_imported() -> None:
 def test_any_bytes_are_read_or_unreadable(data: bytes) -> None:
     with contextlib.suppress(Unreadable):
         protobuf.value(SCHEMA, "shop.v1.Order", data, PARTS)
+
+
+@pytest.mark.parametrize(
+    "package", ["a" * 5_000, "a." * 200 + "a", "a" * 500_000], ids=["characters", "parts", "many characters"]
+)
+def test_a_name_is_not_longer_than_anybodys(package: str) -> None:
+    """Each of the types in a package has its name: a megabyte of schema was twenty gigabytes of names."""
+    text = f"package {package}; " + "message a {} " * (500 if len(package) < 10_000 else 5_000)
+    with pytest.raises(proto_text.Unreadable, match="a name of more than 1000 characters or 100 parts"):
+        proto_text.parsed(text)
+    with pytest.raises(proto_text.Unreadable, match="a name of more than"):
+        proto_text.parsed(f"message M {{ enum {package} {{ A = 0; }} }}")
+    deep = "message abcdefgh { " * 60 + "}" * 60
+    assert len(proto_text.parsed(f"package {'a.' * 30}a; {deep}").messages) == 60
