@@ -200,7 +200,9 @@ class Followed:
 
     def take(self, told: list[Result]) -> None:
         """Take in what was fetched. Records that are gone or damaged, and topics that are gone, are the error that `give`
-        raises: what is behind them is not given."""
+        raises: what is behind them is not given, nor what was asked for meanwhile."""
+        if self.is_over:
+            return
         try:
             for one in told:
                 if isinstance(one, Fetched):

@@ -114,7 +114,15 @@ class Typed:
         return found
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """A batch with the typed column: in pieces, where that would be very large. Raises ClientError."""
+        """A batch with the typed column: in pieces, where that would be very large. Raises ClientError; what was read of the
+        batch until then is forgotten."""
+        try:
+            yield from self._batches(batch)
+        except BaseException:
+            self._columns.taken()
+            raise
+
+    def _batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         given = batch.column(self.column)
         valid, offsets, data = given.buffers()
         first, rows = given.offset, len(given)

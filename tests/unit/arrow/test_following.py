@@ -13,6 +13,7 @@ from actors.client.errors import ClientError
 from actors.client.operations import fetching
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from fastpath.records.builder import Builder
 from tests.unit.arrow.test_reading import offsets
 from tests.unit.client.listening import Listening
 from tests.unit.client.operations.test_fetching import IDS, Broker, batch, part, reply
@@ -132,6 +133,44 @@ def test_what_cannot_be_read_ends_it_and_nothing_behind_it_is_given() -> None:
                 given.append(following.next_batch(10))
         assert [one.column("partition").to_pylist() for one in given if one is not None] == [[1, 1]]
         assert following.positions == {("t", 0): 0, ("t", 1): 2}
+
+
+def marker(base: int) -> bytes:
+    """The marker of a transaction: a batch that moves a position and gives no record."""
+    builder = Builder(base_offset=base, epoch=1, attributes=0x30, producer_id=7, producer_epoch=0)
+    builder.append(b"\0\0\0\1", b"\0\0\0\0\0\0")
+    return bytes(builder.build())
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("in_a_loop", [False, True], ids=["for", "async for"])
+def test_nothing_behind_an_error_is_given_where_an_answer_moves_only_positions(in_a_loop: bool) -> None:
+    """What was asked for in the turn in which the error came lies behind what could not be read. It was given, and then
+    the error: what was committed between them was behind the damage."""
+    damaged = bytearray(batch(2))
+    damaged[-1] ^= 1
+    broker = Broker(
+        reply(part(0, batch(0))), reply(part(0, bytes(damaged)), part(1, marker(0))), reply(part(0, batch(4)))
+    )
+    given: list[list[int]] = []
+    with Listening({"Fetch": broker, "ListOffsets": offsets(9)}, t=[1, 1]) as server:
+        following = rayft.follow(server.address, "t", "earliest")
+
+        async def awaited() -> None:
+            async with following:
+                async for one in following:
+                    given.append(one.column("offset").to_pylist())
+                    await asyncio.sleep(0.3)  # the next answer comes meanwhile
+
+        with pytest.raises(ClientError, match="partition t/0 behind offset 2"):
+            if in_a_loop:
+                asyncio.run(awaited())
+            else:
+                with following:
+                    for one in following:
+                        given.append(one.column("offset").to_pylist())
+                        time.sleep(0.3)
+    assert given == [[0, 1]] and following.positions[("t", 0)] == 2
 
 
 @pytest.mark.parametrize("at", [(Partition, "batches"), (fetching, "Fetched")], ids=["decoded", "fetched"])
