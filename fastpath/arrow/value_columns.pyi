@@ -39,6 +39,9 @@ class ValueColumns:
         are trusted. Raises
         ValueError for an id that is known."""
 
+    def forget(self, id: int) -> None:
+        """Have no plan of a schema id, so that it is `missing` when a value has it."""
+
     def decode(
         self, offsets: NDArray[np.int32], data: Buffer, present: NDArray[np.uint8] | None, first: int, end: int
     ) -> int:

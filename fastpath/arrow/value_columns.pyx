@@ -838,7 +838,7 @@ cdef class ValueColumns:
     cdef int64_t* found
     cdef int64_t places
     cdef Rooms rooms
-    cdef object kept            # what the pointers of plans point into
+    cdef object kept            # id -> what the pointers of a plan point into
     cdef object kids
     cdef Growth bad_rows, bad_whys
     cdef int64_t out
@@ -851,7 +851,7 @@ cdef class ValueColumns:
         if self.columns == NULL:
             raise MemoryError
         self.kids = np.asarray(kids, dtype=np.int32).tobytes()
-        self.kept = []
+        self.kept = {}
         self.rooms = Rooms()
         self.missing = -1
         self.rooms.fit(3 * self.count)
@@ -907,7 +907,7 @@ cdef class ValueColumns:
         a = np.asarray(nodes, dtype=np.int64).tobytes()
         b = np.asarray(kids, dtype=np.int32).tobytes()
         c = np.asarray(table, dtype=np.int32).tobytes()
-        self.kept.append((a, b, c, constants))
+        self.kept[id] = (a, b, c, constants)
         memmove(more + at + 1, more + at, (self.known - at) * sizeof(Plan))
         more[at].id = id
         more[at].nodes = <Node*>PyBytes_AS_STRING(a) if len(nodes) else NULL
@@ -921,6 +921,15 @@ cdef class ValueColumns:
                 name = name_of(&more[at], &more[at].nodes[i], 0)
                 more[at].parts += name[1] // PART_BYTES if name != NULL else 0
         self.known += 1
+
+    def forget(self, uint32_t id):
+        cdef int at = 0
+        while at < self.known and self.plans[at].id != id:
+            at += 1
+        if at < self.known:
+            self.known -= 1
+            memmove(self.plans + at, self.plans + at + 1, (self.known - at) * sizeof(Plan))
+            del self.kept[id]
 
     cdef const Plan* plan_of(self, uint32_t id) noexcept nogil:
         cdef int low = 0, high = self.known, middle

@@ -83,6 +83,8 @@ class Typed:
             self._root, self._columns = self._plan.root, ValueColumns(self._plan.columns, self._plan.column_kids)
         self._refused: dict[int, str] = {}
         """Schema id -> why its values cannot be read."""
+        self._unknown: set[int] = set()
+        """The ids that the registry does not have: it is asked again in a while."""
 
     def _reader_id(self, named: int | str | None, topics: Sequence[str]) -> int:
         if isinstance(named, int):
@@ -123,6 +125,9 @@ class Typed:
             raise
 
     def _batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for id in [id for id in self._unknown if self._schemas.may_be_known(id)]:
+            self._columns.forget(id)
+            self._unknown.discard(id)
         given = batch.column(self.column)
         valid, offsets, data = given.buffers()
         first, rows = given.offset, len(given)
@@ -154,6 +159,7 @@ class Typed:
         written = self._schemas.schema(id)
         if isinstance(written, Unknown):
             self._refused[id] = str(written)
+            self._unknown.add(id)
         else:
             try:
                 _check(written, self._format)

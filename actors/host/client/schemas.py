@@ -1,7 +1,8 @@
 """The schemas of a registry for a thread that reads topics: it waits for them, a few times, and then says what is wrong.
 
 This file alone decides how often a registry is asked that does not answer. A registry that is away is no bad value: it is an
-error of the read, whatever was asked for bad values. That it has no such schema is a fact about the value.
+error of the read, whatever was asked for bad values. That it has no such schema is a fact about the value, and is asked
+again in a while: a topic may be followed for months, and a registry that copies another one comes behind.
 """
 
 import asyncio
@@ -16,6 +17,8 @@ from actors.host.client.schema_registry import Absent, NoSuch, Registry, Unknown
 TRIES = 3
 PAUSE_S = 0.5
 """How long it waits before it asks again, s."""
+AGAIN_S = 15.0
+"""How long a registry is not asked again for a schema that it did not have, s."""
 UNKNOWN_MAX = 1_000
 """How many ids a registry may not know. With more of them it is the wrong one, or the values are none."""
 T = TypeVar("T")
@@ -27,7 +30,8 @@ class Schemas:
     def __init__(self, url: str, login: str = "") -> None:
         """A registry that was not asked yet; `login`: name:password. Raises ValueError for a URL that is none."""
         self._registry = Registry(url, login, 0.0)
-        self._unknown = 0
+        self._unknown: dict[int, float] = {}
+        """id -> when it was asked for, s."""
 
     @property
     def name(self) -> str:
@@ -43,16 +47,22 @@ class Schemas:
                 time.sleep(PAUSE_S)
             found = _run(lambda: self._registry.schemas([id]))[id]
             if isinstance(found, Written):
+                self._unknown.pop(id, None)
                 return found
             if isinstance(found, Unknown):
-                self._unknown += 1
-                if self._unknown > UNKNOWN_MAX:
+                self._unknown[id] = time.monotonic()
+                if len(self._unknown) > UNKNOWN_MAX:
                     raise ClientError(
-                        f"the schema registry {self.name} does not know {self._unknown} ids: it is not that of these topics"
+                        f"the schema registry {self.name} does not know {len(self._unknown)} ids: it is not that of these "
+                        f"topics"
                     )
                 return found
             why = found
         raise ClientError(f"{why}: schema {id} was asked for {TRIES} times")
+
+    def may_be_known(self, id: int) -> bool:
+        """Whether the registry may have a schema by now that it did not have when it was asked."""
+        return id not in self._unknown or time.monotonic() - self._unknown[id] >= AGAIN_S
 
     def version(self, subject: str, version: str = "latest") -> int | None:
         """The id of a version of a subject; None: the registry has none. Raises ClientError as `schema` does."""

@@ -18,11 +18,17 @@ class Known:
     def __init__(self) -> None:
         self.away: set[int] = set()
         self.unknown: set[int] = set()
+        self.is_time = False
+        self.asked: list[int] = []
 
     def version(self, subject: str, version: str) -> int:
         return 1
 
+    def may_be_known(self, id: int) -> bool:
+        return self.is_time
+
     def schema(self, id: int) -> Written | Unknown:
+        self.asked.append(id)
         if id in self.away:
             raise ClientError("the registry is away")
         return Unknown("there is none") if id in self.unknown else Written("AVRO", '"long"', {})
@@ -62,3 +68,19 @@ def test_what_was_begun_when_the_registry_was_away_is_in_no_later_batch() -> Non
         assert told(reads, batch((1, 7), first=9)) == [(9, 7)]
     known.away = set()
     assert told(reads, batch((1, 1), (2, 3))) == [(0, 1), (1, 3)]
+
+
+@pytest.mark.parametrize("on_error", ["null", "raw"])
+def test_a_schema_that_the_registry_had_not_is_asked_for_again(on_error: str) -> None:
+    """A topic is followed for months: values of such a schema were null for as long, once it was asked for too early."""
+    known = Known()
+    known.unknown = {3, 9}
+    reads = typed(known, on_error)
+    given = batch((3, 1), (1, 2), (9, 3), (3, 4))
+    early = [(0, None), (1, 2), (2, None), (3, None)]
+    assert told(reads, given) == early
+    known.unknown = {9}
+    assert told(reads, given) == early and known.asked == [1, 3, 1, 9], "not before it is time"
+    known.is_time = True
+    assert told(reads, given) == [(0, 1), (1, 2), (2, None), (3, 4)] == told(reads, given)
+    assert known.asked == [1, 3, 1, 9, 3, 9, 9], "what is known is not asked for again"

@@ -72,3 +72,18 @@ def test_a_schema_names_what_it_refers_to_as_it_likes() -> None:
         one.register("s", {"schema": '"int"', "references": [{"name": "n", "subject": "x" * 9_000, "version": 1}]})
         told = Schemas(one.url).schema(1)
         assert isinstance(told, Unknown) and told.startswith("the schema registry has no xxx") and len(told) <= 500
+
+
+def test_what_a_registry_does_not_know_it_may_know_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id counts once, however often it is asked for."""
+    monkeypatch.setattr(module, "UNKNOWN_MAX", 2)
+    with registry() as one:
+        schemas = Schemas(one.url)
+        for _ in range(5):
+            assert isinstance(schemas.schema(1), Unknown) and not schemas.may_be_known(1)
+        monkeypatch.setattr(module, "AGAIN_S", 0.0)
+        assert schemas.may_be_known(1)
+        one.register("s", {"schema": '"int"'})
+        assert isinstance(schemas.schema(1), Written)
+        monkeypatch.setattr(module, "AGAIN_S", 15.0)
+        assert schemas.may_be_known(1), "as another column has found out"
