@@ -9,8 +9,9 @@ This file alone decides what a type of Protobuf is in Arrow:
 - Messages that everybody has, such as Timestamp, are structs as others are.
 
 Values of any version of a schema are read by the numbers of the wanted one, as Protobuf has it: what it does not know is
-left out, and so is a field that is of another kind on the wire. A message that refers to itself cannot be a column and is
-refused.
+left out, and so is a field of a value that is of another kind on the wire than both say. A version in which a field means
+something else is refused: the field would be its default, or another number, and nobody would be told. A message that refers
+to itself cannot be a column and is refused.
 """
 
 from collections.abc import Mapping
@@ -39,13 +40,14 @@ SCALARS = {
 """kind -> (wire type, what reads it, bytes of a value, Arrow's type)."""
 
 
+MEANINGS = {kind: (wire, op.removeprefix("proto ")) for kind, (wire, op, _, _) in SCALARS.items()} | {
+    "bool": (VARINT, "varint"), "string": (SIZED, ""), "bytes": (SIZED, ""), "float": (FIXED32, "float"),
+    "double": (FIXED64, "float"),
+}  # fmt: skip
+"""kind -> what its bytes mean: of kinds that mean the same, values of one may be read as the other (Protobuf's "Updating A
+Message Type")."""
 ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 """What a schema raises that is none."""
-
-
-def message_of(text: str, others: Mapping[str, str]) -> str:
-    """The name of the first message of a schema. Raises BadSchema."""
-    return _first(text, others)[1]
 
 
 def _first(text: str, others: Mapping[str, str]) -> tuple[Schema, str]:
@@ -60,6 +62,12 @@ def _first(text: str, others: Mapping[str, str]) -> tuple[Schema, str]:
 
 def _none(error: Exception) -> BadSchema:
     return BadSchema(f"is not Protobuf's ({type(error).__name__})")
+
+
+def _meaning(schema: Schema, kind: str) -> tuple[int, str]:
+    if kind in schema.messages:
+        return MEANINGS["bytes"]
+    return MEANINGS.get("int32" if kind in schema.enums else kind, (-1, ""))
 
 
 class ProtobufPlan:
@@ -86,6 +94,37 @@ class ProtobufPlan:
             raise _none(error) from None
         self._inside(file, [node])
         self.root: Column = root
+
+    # ---- other versions of the schema
+
+    def check(self, text: str, others: Mapping[str, str]) -> None:
+        """Raise BadSchema for a schema whose values are not to be read by this plan."""
+        schema, name = _first(text, others)
+        if name != self.name:
+            raise BadSchema(f"has message {name[:100]} where {self.name[:100]} is wanted")
+        self._agree(schema, name, name)
+
+    def _agree(self, schema: Schema, name: str, wanted: str) -> None:
+        """Raise BadSchema where a message has a field that means something else than that of the wanted one."""
+        for number, ours in self._schema.messages[wanted].items():
+            theirs = schema.messages[name].get(number)
+            if theirs is None:
+                continue
+            pairs = [(theirs.kind, ours.kind)]
+            if theirs.key and ours.key:
+                pairs.append((theirs.key, ours.key))
+            elif theirs.key or ours.key:  # an entry is a message
+                pairs = [("bytes" if theirs.key else theirs.kind, "bytes" if ours.key else ours.kind)]
+            for kind, other in pairs:
+                meaning = _meaning(schema, kind)
+                is_one = theirs.is_repeated and not ours.is_repeated and meaning[0] != SIZED
+                if is_one or meaning != _meaning(self._schema, other):
+                    many = "repeated " if is_one else ""
+                    raise BadSchema(
+                        f"has {many}{kind[:100]} where {other[:100]} is wanted, in the field {number} of {name[:100]}"
+                    )
+                if kind in schema.messages and other in self._schema.messages:
+                    self._agree(schema, kind, other)
 
     # ---- the lists
 

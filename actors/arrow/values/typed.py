@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from actors.arrow.values.avro_columns import Layout, array
 from actors.arrow.values.avro_plan import Plan
 from actors.arrow.values.avro_schema import BadSchema, Type, parsed
-from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan, message_of
+from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan
 from actors.client.errors import ClientError
 from actors.host.client.schema_registry import Unknown, Written
 from actors.host.client.schemas import Schemas
@@ -174,8 +174,7 @@ class Typed:
             plan = Plan(_avro(written), self._layout)
             self._columns.add(id, plan.nodes, plan.kids, plan.table, plan.constants)
         elif (one := self._plan) is not None:
-            if (name := message_of(written.text, written.others)) != one.name:
-                raise BadSchema(f"has message {name[:100]} where {one.name[:100]} is wanted")
+            one.check(written.text, written.others)
             self._columns.add(id, one.nodes, one.kids, one.table, one.constants, PARTS_A_BYTE, one.places)
 
     # ---- values that cannot be read

@@ -242,3 +242,41 @@ def test_schemas_that_registries_bring_along_are_known() -> None:
     assert reasons == {} and found == [
         {"price": {"value": b"{", "precision": 4, "scale": 2}, "day": {"year": 2026, "month": 7, "day": 0}}
     ]
+
+
+NOW = """syntax = "proto3"; message M { int64 a = 1; repeated int32 b = 2; N n = 3; map<string, N> m = 4; E e = 5;
+string s = 6; double d = 7; sint32 z = 8; fixed32 f = 9; } message N { int32 x = 1; } enum E { A = 0; }"""
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "words"),
+    [
+        ("int64 a", "string a", "has string where int64 is wanted, in the field 1 of M"),
+        ("int64 a", "sint64 a", "has sint64 where int64"), ("int64 a", "fixed64 a", "has fixed64 where int64"),
+        ("int64 a", "repeated int32 a", "has repeated int32 where int64"),
+        ("double d", "fixed64 d", "has fixed64 where double"), ("map<string", "map<foo", "has foo where string"),
+        ("int32 x", "sint32 x", "has sint32 where int32 is wanted, in the field 1 of N"),
+        ("fixed32 f", "float f", "has float where fixed32"), ("sint32 z", "E z", "has E where sint32"),
+        ("map<string, N>", "map<int32, N>", "has int32 where string is wanted, in the field 4"),
+        ("map<string, N>", "map<string, int32>", "has int32 where N"), ("map<string, N>", "int32", "has int32 where bytes"),
+        ("N n", "K n", "in the field 1 of K"), ("int64 a", "foo a", "knows no foo"),
+        ("message M {", "message L {} message M {", "has message L where M is wanted"),
+    ],
+)  # fmt: skip
+def test_a_version_in_which_a_field_means_something_else_is_refused(now: str, before: str, words: str) -> None:
+    """Its values would have been read as defaults, or as other numbers."""
+    assert now in NOW
+    with pytest.raises(BadSchema, match=words):
+        ProtobufPlan(NOW, {}).check(NOW.replace(now, before) + " message K { string x = 1; }", {})
+
+
+def test_a_version_whose_fields_mean_the_same_is_read() -> None:
+    plan = ProtobufPlan(NOW, {})
+    for now, before in [
+        ("int64 a", "bool a"), ("int64 a", "E a"), ("E e", "uint64 e"), ("string s", "bytes s"), ("N n", "bytes n"),
+        ("map<string, N>", "repeated N"), ("map<string, N>", "map<bytes, N>"), ("repeated int32 b", "int64 b"),
+        ("N n", "repeated N n"), ("sint32 z", "repeated string other = 80; sint64 y"), ("fixed32 f", "sfixed32 f"),
+        ("int32 x = 1;", "string other = 5;"), ("int64 a = 1;", ""),
+    ]:  # fmt: skip
+        assert now in NOW
+        plan.check(NOW.replace(now, before), {})
