@@ -26,6 +26,8 @@ from fastpath.arrow.value_columns import KINDS, OPS
 
 PARTS_A_BYTE = 64
 NAMES_MAX = 64 << 10
+ZEROS_MAX = 256 << 10
+"""How many bytes the names of zero may have in all enums of a message: one that is empty has all of them."""
 VARINT, FIXED64, SIZED, FIXED32 = 0, 1, 2, 5
 SCALARS = {
     "int32": (VARINT, "proto varint", 4, pa.int32()), "int64": (VARINT, "proto varint", 8, pa.int64()),
@@ -84,6 +86,7 @@ class ProtobufPlan:
         self.places = 0
         self._enums: dict[str, tuple[int, int]] = {}
         """(number of names, place in the table) of each that was used."""
+        self._zeros = 0
         self._schema, self.name = _first(text, others)
         try:
             file = self._node("file", size=1, at=0)
@@ -228,6 +231,9 @@ class ProtobufPlan:
         if kind in self._schema.enums:
             place = self._take("bytes", 0, nullable)
             size, at = self._names(kind)
+            self._zeros += len(self._schema.enums[kind].get(0, "").encode())
+            if self._zeros > ZEROS_MAX:
+                raise BadSchema(f"has enums whose names of zero have more than {ZEROS_MAX} bytes")
             return (
                 Column(place, Type("string"), pa.string(), nullable),
                 self._node("proto enum", place, size, at),
