@@ -218,8 +218,8 @@ cdef inline bint paid(Work* w) noexcept nogil:
     return True
 
 
-cdef inline bint varint(Work* w, int64_t* out) noexcept nogil:
-    """The next whole number: zigzag, in at most ten bytes."""
+cdef inline bint plain(Work* w, uint64_t* out) noexcept nogil:
+    """The next whole number without a sign, as in Protobuf: in at most ten bytes."""
     cdef const uint8_t* at = w.at
     cdef uint64_t found = 0, byte
     cdef int shift = 0
@@ -231,10 +231,19 @@ cdef inline bint varint(Work* w, int64_t* out) noexcept nogil:
         found |= (byte & 0x7F) << shift
         if byte < 0x80:
             w.at = at
-            out[0] = <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
+            out[0] = found
             return True
         shift += 7
     return failed(w, W_CUT)
+
+
+cdef inline bint varint(Work* w, int64_t* out) noexcept nogil:
+    """The next whole number of Avro: zigzag."""
+    cdef uint64_t found
+    if not plain(w, &found):
+        return False
+    out[0] = <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
+    return True
 
 
 cdef inline bint sized(Work* w, const uint8_t** data, int64_t* size) noexcept nogil:
@@ -539,25 +548,6 @@ cdef bint read(Work* w, const Node* node) noexcept nogil:
 
 
 # ---- Protobuf
-
-
-cdef inline bint plain(Work* w, uint64_t* out) noexcept nogil:
-    """The next whole number of Protobuf, without a sign."""
-    cdef const uint8_t* at = w.at
-    cdef uint64_t found = 0, byte
-    cdef int shift = 0
-    while at < w.end:
-        byte = at[0]
-        at += 1
-        if shift == 63 and byte > 1:
-            return failed(w, W_LONG)
-        found |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            w.at = at
-            out[0] = found
-            return True
-        shift += 7
-    return failed(w, W_CUT)
 
 
 cdef inline bint part(Work* w, const uint8_t** end) noexcept nogil:
