@@ -230,33 +230,41 @@ class Replicas:
         """Look at the next led partitions on account of brokers whose registration changed. To be called in each turn while
         there is a `look_again`: a broker that leads thousands does not look at all of them in one turn."""
         self._now_ms = mono_ms
-        if self.look_again is None and self._changed:
-            changed, self._changed = tuple(self._changed), {}
-            self.look_again = self._look_again(changed)
+        if self.look_again is None:
+            self.look_again = self._next_look()
         if self.look_again is not None and next(self.look_again, END) is END:
-            self.look_again = None
-            if self._changed:
-                self.look_again = self._look_again(tuple(self._changed))
-                self._changed = {}
+            self.look_again = self._next_look()
+
+    def _next_look(self) -> Iterator[None] | None:
+        changed, self._changed = tuple(self._changed), {}
+        return self._look_again(changed) if changed else None
 
     def _look_again(self, changed: tuple[int, ...]) -> Iterator[None]:
+        for partition in self._in_slices():
+            if partition is None:
+                yield
+                continue
+            isr = partition.isr
+            if not partition.leads or not (partition.incomplete or isr.held_off):
+                continue
+            outside = [one for one in changed if one in partition.followers and one not in isr.isr]
+            for one in changed if isr.held_off else ():
+                isr.broker_changed(one)
+            if isr.stage is Stage.QUEUED or outside:
+                self.decide(partition, self._now_ms)
+            fenced = any(one not in self.cluster.unfenced for one in outside)
+            if fenced and partition.high_watermark < partition.log.log_end_offset:
+                self.advance(partition, self._now_ms)
+
+    def _in_slices(self) -> Iterator[Partition | None]:
+        """The partitions, whatever comes or goes meanwhile; None where a turn ends."""
         looked = 0
         for partitions in list(self.by_id.values()):
             for partition in list(partitions.values()):
                 looked += 1
                 if not looked % SLICE:
-                    yield
-                isr = partition.isr
-                if not partition.leads or not (partition.incomplete or isr.held_off):
-                    continue
-                outside = [one for one in changed if one in partition.followers and one not in isr.isr]
-                for one in changed if isr.held_off else ():
-                    isr.broker_changed(one)
-                if isr.stage is Stage.QUEUED or outside:
-                    self.decide(partition, self._now_ms)
-                fenced = any(one not in self.cluster.unfenced for one in outside)
-                if fenced and partition.high_watermark < partition.log.log_end_offset:
-                    self.advance(partition, self._now_ms)
+                    yield None
+                yield partition
 
     # ---- leader
 
@@ -320,15 +328,12 @@ class Replicas:
     def check_lag(self, mono_ms: Callable[[], int]) -> Iterator[None]:
         """Decide on the ISR of every led partition again, because a follower may lag (R497-44): to go on with in each
         turn, to the end, and to begin again half of replica.lag.time.max.ms later. `mono_ms`: the time as it is then."""
-        looked = 0
-        for partitions in list(self.by_id.values()):
-            for partition in list(partitions.values()):
-                looked += 1
-                if not looked % SLICE:
-                    yield
-                if partition.leads and not partition.alone and not partition.at_rest:
-                    self.decide(partition, mono_ms())
-                    self.advance(partition, mono_ms())
+        for partition in self._in_slices():
+            if partition is None:
+                yield
+            elif partition.leads and not partition.alone and not partition.at_rest:
+                self.decide(partition, mono_ms())
+                self.advance(partition, mono_ms())
 
     def answered(self, moved: list[Moved], mono_ms: int) -> None:
         """Carry out what an AlterIsr answer has done to proposals."""
