@@ -43,7 +43,32 @@ class Wait:
         self._begin(resume)
 
 
-class Client:
+class Tasks:
+    """The work of a process as coroutines, each of which runs until it waits."""
+
+    world: World
+    running: int
+    """How many have begun and not ended."""
+
+    def spawn(self, coroutine: Coroutine[Wait, Any, None]) -> None:
+        """Begin a task, which runs until it waits."""
+        self.running += 1
+        self._step(coroutine, None)
+
+    def _step(self, coroutine: Coroutine[Wait, Any, None], value: Any) -> None:
+        try:
+            wait = coroutine.send(value)
+        except StopIteration:
+            self.running -= 1
+            return
+        wait.begin(lambda result: self._step(coroutine, result))
+
+    def sleep(self, milliseconds: int) -> Wait:
+        """Wait for so many milliseconds of virtual time."""
+        return Wait(lambda resume: self.world.after(milliseconds * 1000, lambda: resume(None)))
+
+
+class Client(Tasks):
     """A client of the cluster. `brokers` are the names of the brokers' processes."""
 
     def __init__(self, world: World, name: str, brokers: list[str], history: History, random: Random) -> None:
@@ -78,25 +103,6 @@ class Client:
         self._up: set[int] = set()
         self._queued: dict[int, list[bytes]] = {}
         self._pending: dict[tuple[int, int], tuple[str, int, Resume]] = {}
-
-    # ---- tasks
-
-    def spawn(self, coroutine: Coroutine[Wait, Any, None]) -> None:
-        """Begin a task, which runs until it waits."""
-        self.running += 1
-        self._step(coroutine, None)
-
-    def _step(self, coroutine: Coroutine[Wait, Any, None], value: Any) -> None:
-        try:
-            wait = coroutine.send(value)
-        except StopIteration:
-            self.running -= 1
-            return
-        wait.begin(lambda result: self._step(coroutine, result))
-
-    def sleep(self, milliseconds: int) -> Wait:
-        """Wait for so many milliseconds of virtual time."""
-        return Wait(lambda resume: self.world.after(milliseconds * 1000, lambda: resume(None)))
 
     # ---- requests
 

@@ -10,7 +10,7 @@ This file alone decides what a driver owes to the client, and what the client ow
 """
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ from actors.client.errors import ClientError
 from actors.client.properties import client_config
 from actors.client.tasks import Task
 from tests.simulator.checkers.hooks import Violation
-from tests.simulator.clients.process import Resume, Wait
+from tests.simulator.clients.process import Resume, Tasks, Wait
 from tests.simulator.cluster import PORT
 from tests.simulator.world import HERE, Link, SeededRandom, World, frames
 
@@ -43,7 +43,7 @@ class _Waiting(NamedTuple):
     resume: Resume
 
 
-class Driven:
+class Driven(Tasks):
     """A process with one client of the cluster. `settings`: by Kafka's own names."""
 
     def __init__(
@@ -84,23 +84,6 @@ class Driven:
         return Client(self.config, SeededRandom(self.random))
 
     # ---- tasks
-
-    def spawn(self, coroutine: Coroutine[Wait, Any, None]) -> None:
-        """Begin a piece of work, which runs until it waits."""
-        self.running += 1
-        self._step(coroutine, None)
-
-    def _step(self, coroutine: Coroutine[Wait, Any, None], value: Any) -> None:
-        try:
-            wait = coroutine.send(value)
-        except StopIteration:
-            self.running -= 1
-            return
-        wait.begin(lambda result: self._step(coroutine, result))
-
-    def sleep(self, milliseconds: int) -> Wait:
-        """Wait for so many milliseconds of virtual time."""
-        return Wait(lambda resume: self.world.after(milliseconds * 1000, lambda: resume(None)))
 
     async def do(self, steps: Steps[T], timeout_ms: int | None = None) -> T:
         """Carry out an operation of the client. Raises ClientError; `Died` if the process died meanwhile."""
