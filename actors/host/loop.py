@@ -353,7 +353,7 @@ class Loop:
                 self._watch(name)
             for conn, parts in held.sends:
                 if conn in self._links:
-                    self._links[conn].transport.writelines(parts)
+                    self._links[conn].send(parts)
             for wanted in held.dials:
                 self._begin_dial(wanted)
             for link in held.closes:
@@ -456,7 +456,7 @@ class Loop:
             link = links.get(conn)
             if link is not None:
                 link.active = True
-                link.transport.writelines(parts)
+                link.send(parts)
                 if link.reader is self._plane_reader:
                     link.wrote(sum(map(len, parts)))
         if not any(effects[1:]):
@@ -560,7 +560,7 @@ class Loop:
             for arrival in door.give_up():
                 self._turn_away(arrival)
         for link in self._links.values():
-            link.transport.close()
+            link.close()
         until = self._loop.time() + STOP_TIMEOUT_S
         self._loop.call_soon(self._leave, until)
 

@@ -8,10 +8,9 @@ import errno
 import os
 import selectors
 import socket
-import ssl
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from actors.client.metadata import Metadata
 from actors.client.properties import ClientConfig, client_config, properties
 from actors.client.tasks import Task
 from actors.host.client.contexts import client_context, failed, read_token
+from actors.host.client.tls_stream import READ_BYTES, TlsStream
 from actors.host.work.system_random import SystemRandom
 
 T = TypeVar("T")
@@ -30,8 +30,6 @@ BROKEN_OFF = "it was broken off"
 """Why a connection ends on which something was interrupted, as by Ctrl-C: nobody knows how many bytes came and went."""
 READS_MAX = 16
 """How many reads one connection may have before the others have their turn."""
-RECORDS_MAX = 16
-"""How many records of TLS one read takes, of 16 KiB at most."""
 
 
 def now_us() -> int:
@@ -86,7 +84,7 @@ class _Socket:
         self.dial = dial
         self.addresses = addresses
         self.server = f"{dial.host}:{dial.port}"
-        self.sock: socket.socket | None = None
+        self.sock: socket.socket | TlsStream | None = None
         self.handshakes = False
         self.up = False
         self.events = 0
@@ -102,6 +100,7 @@ class Kafka:
         self.config = config
         self.client = Client(config, SystemRandom(), token)
         self._tls = client_context(config.tls) if config.tls is not None else None
+        self._ciphertext = memoryview(bytearray(READ_BYTES if self._tls is not None else 0))
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[int, _Socket] = {}
         self._not_reached: dict[tuple[str, int], int] = {}
@@ -288,7 +287,7 @@ class Kafka:
         self._lost(conn, why)
 
     def _connected(self, conn: int, found: _Socket) -> None:
-        assert found.sock is not None
+        assert isinstance(found.sock, socket.socket)
         code = found.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             self._selector.unregister(found.sock)
@@ -301,12 +300,8 @@ class Kafka:
             self._listen(conn, found, selectors.EVENT_READ)
             self.client.connected(conn, now_us())
             return
-        self._selector.unregister(found.sock)
-        found.events = 0
         try:
-            found.sock = self._tls.wrap_socket(
-                found.sock, server_hostname=found.dial.host, do_handshake_on_connect=False
-            )
+            found.sock = TlsStream(self._tls, found.sock, found.dial.host, self._ciphertext)
         except (OSError, ValueError) as error:
             self._lost(conn, failed(found.server, error))
             return
@@ -314,13 +309,12 @@ class Kafka:
         self._shake_hands(conn, found)
 
     def _shake_hands(self, conn: int, found: _Socket) -> None:
-        assert isinstance(found.sock, ssl.SSLSocket)
+        assert isinstance(found.sock, TlsStream)
         try:
             found.sock.do_handshake()
-        except ssl.SSLWantReadError:
-            self._listen(conn, found, selectors.EVENT_READ)
-        except ssl.SSLWantWriteError:
-            self._listen(conn, found, selectors.EVENT_WRITE)
+        except BlockingIOError:
+            also = selectors.EVENT_WRITE if found.sock.has_unsent else 0
+            self._listen(conn, found, selectors.EVENT_READ | also)
         except (OSError, ValueError) as error:
             self._lost(conn, failed(found.server, error))
         else:
@@ -353,54 +347,45 @@ class Kafka:
         sock = found.sock
         assert sock is not None
         for _ in range(READS_MAX):
-            room = self.client.buffer(conn)
-            if room is None:
+            if not self._read_once(conn, found, sock.recv_into):
                 return
-            count, more, ended = _received(sock, room)
-            if count:
-                self.client.filled(conn, count, now_us())
-            if ended is not None:
-                self._lost(conn, failed(found.server, ended) if isinstance(ended, OSError) else ended)
-            if not more:
-                return
-        if isinstance(sock, ssl.SSLSocket) and sock.pending():  # the selector does not see what TLS has taken already
-            self._read(conn, found)
+        if isinstance(sock, TlsStream):  # the selector does not see what has been taken from the system
+            while self._read_once(conn, found, sock.held_into):
+                pass
+
+    def _read_once(self, conn: int, found: _Socket, read: Callable[[memoryview], int]) -> bool:
+        """Read what is there, as far as there is room for it. Returns whether there may be more."""
+        room = self.client.buffer(conn)
+        if room is None:
+            return False
+        try:
+            count = read(room)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._lost(conn, failed(found.server, error))
+            return False
+        if not count:
+            self._lost(conn, "the connection was ended there")
+            return False
+        self.client.filled(conn, count, now_us())
+        return count == len(room) or isinstance(found.sock, TlsStream)
 
     def _write(self, conn: int, found: _Socket) -> None:
         sock = found.sock
         assert sock is not None
         try:
             while found.out:
-                if self._tls is None:
-                    count = sock.sendmsg([found.out[n] for n in range(min(len(found.out), PARTS_MAX))])
-                else:
-                    count = sock.send(found.out[0])
+                count = sock.sendmsg([found.out[n] for n in range(min(len(found.out), PARTS_MAX))])
                 while found.out and count >= len(found.out[0]):
                     count -= len(found.out.popleft())
                 if count:
                     found.out[0] = found.out[0][count:]
-        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            if isinstance(sock, TlsStream):
+                sock.flush()
+        except BlockingIOError:
             self._listen(conn, found, selectors.EVENT_READ | selectors.EVENT_WRITE)
         except OSError as error:
             self._lost(conn, failed(found.server, error))
         else:
             self._listen(conn, found, selectors.EVENT_READ)
-
-
-def _received(sock: socket.socket, room: memoryview) -> tuple[int, bool, str | OSError | None]:
-    """Read what is there: (bytes, whether there may be more, why the connection is over or None). TLS gives 16 KiB at a
-    time: several go to the client at once."""
-    count = 0
-    try:
-        for _ in range(RECORDS_MAX if isinstance(sock, ssl.SSLSocket) else 1):
-            got = sock.recv_into(room[count:])
-            count += got
-            if not got:
-                return count, False, "the connection was ended there"
-            if count == len(room):
-                return count, True, None
-    except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-        return count, False, None
-    except OSError as error:
-        return count, False, error
-    return count, isinstance(sock, ssl.SSLSocket), None

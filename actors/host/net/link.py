@@ -17,11 +17,13 @@ import asyncio
 import struct
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 from actors.host.net.read_budget import ReadBudget
 from actors.host.net.unfinished_frames import FREE_BYTES, FrameRoom
 from actors.node.runtime.meters import Idle
+from actors.wire.messages import Buffer
 from fastpath.bytes.frame_pool import Pool
 
 SCRATCH_BYTES = 64 << 10
@@ -78,6 +80,9 @@ class Link(asyncio.BufferedProtocol):
     otherwise `_head` holds the 0 to 3 bytes of a length that is not complete.
     """
 
+    write_limits = (UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
+    """The unsent bytes of the transport at which asyncio calls `pause_writing`, and `resume_writing`."""
+
     def __init__(
         self, owner: LinkOwner, reader: Reader, conn: int, listener: str, frame_bytes_max: int, peer_host: str
     ) -> None:
@@ -127,7 +132,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.open = True
-        self.transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
+        self.transport.set_write_buffer_limits(*self.write_limits)
         peer = transport.get_extra_info("peername")
         self.peer_port = peer[1] if peer else 0
         self.owner.opened(self)
@@ -205,6 +210,10 @@ class Link(asyncio.BufferedProtocol):
         self.moved_ms = _now_ms()
         self._read_or_not()
 
+    def send(self, parts: Sequence[Buffer]) -> None:
+        """Send an answer, or a request, in order behind what was sent before."""
+        self.transport.writelines(parts)
+
     def wrote(self, size: int) -> None:
         """Note that an answer of `size` bytes was handed to the transport."""
         self._written += size
@@ -213,7 +222,7 @@ class Link(asyncio.BufferedProtocol):
 
     def unsent(self) -> int:
         """The number of answers that the kernel has not taken whole yet."""
-        gone = self._written - self.transport.get_write_buffer_size()
+        gone = self._written - self.unsent_bytes()
         while self._ends and self._ends[0] <= gone:
             self._ends.popleft()
         return len(self._ends)
@@ -229,7 +238,7 @@ class Link(asyncio.BufferedProtocol):
     def idle(self) -> bool:
         """Whether nothing was read or taken by the kernel since the last call. A peer that reads an answer slowly is
         not idle."""
-        unsent_bytes = self.transport.get_write_buffer_size()
+        unsent_bytes = self.unsent_bytes()
         idle = not self.active and unsent_bytes == self._unsent_bytes
         self.active, self._unsent_bytes = False, unsent_bytes
         return idle

@@ -10,6 +10,9 @@ and what that counts for its budget. Rules:
    others had their turn.
 3. A handshake that fails ends with TLS's own word for it (an alert: that the certificate has expired, say). The event loop
    closes the connection without sending it, and a client would take that for a broken line and come again for ever.
+4. What is sent is encrypted in pieces of `PIECE_BYTES`, when the socket has taken the piece before. So a large answer is on
+   its way while the rest is encrypted, lies in the processor's cache, and is never there twice; and others have their turn
+   after two pieces, since the loop gives the socket what was written when the callbacks of a round have run.
 """
 
 import asyncio
@@ -17,10 +20,13 @@ import contextlib
 import socket
 import ssl
 import time
+from collections import deque
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from actors.host.net.link import Link
+from actors.host.net.link import CLOSE_TIMEOUT_S, UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW, Link
+from actors.wire.messages import Buffer
 
 RECORD_BYTES = 1 << 10
 RECORDS_A_READ = 512
@@ -32,8 +38,9 @@ ENOUGH_BYTES = 32 << 10
 WHOLE_BYTES = 1 << 20
 MANY = 64
 """The number of records in one read from which on their size limits the next read."""
-
-
+PIECE_BYTES = 256 << 10
+SMALL_BYTES = 16 << 10
+"""Parts below this are encrypted together: each piece is a record of TLS at least."""
 UNREAD_BYTES = 64 << 10
 """How many bytes that a peer has sent are read and thrown away before its connection is closed: behind unread bytes the
 system ends a connection with a reset, which may overtake an alert."""
@@ -76,10 +83,20 @@ class CountedRecords(ssl.SSLObject):
 
 
 class TlsLink(Link):
-    """A connection of a peer, over TLS."""
+    """A connection of a peer, over TLS.
+
+    Invariant: while `_parts` has something, asyncio has told that it is full.
+    """
+
+    write_limits = (1, 0)
+    """asyncio is full when the socket has not taken what was encrypted."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self._parts: deque[memoryview] = deque()
+        """What is to be encrypted, of `_waiting_bytes`."""
+        self._waiting_bytes = 0
+        self._full = self._congested = self._ends_soon = False
         self._counted: CountedRecords
         self._reads = 0
         self._room_bytes = FIRST_BYTES
@@ -109,3 +126,80 @@ class TlsLink(Link):
             self.owner.stands(self)
         self._take(nbytes)
         self.reader.idle.busy_ns += time.monotonic_ns() - began_ns
+
+    # ---- what is sent
+
+    def send(self, parts: Sequence[Buffer]) -> None:
+        """Send an answer, or a request, in order behind what was sent before."""
+        for part in parts:
+            view = memoryview(part).cast("B")
+            self._parts.append(view)
+            self._waiting_bytes += len(view)
+        self._encrypt()
+
+    def pause_writing(self) -> None:
+        """Called by asyncio when the socket has not taken what was encrypted."""
+        self._full = True
+
+    def resume_writing(self) -> None:
+        """Called by asyncio when the socket has taken it."""
+        self._full = False
+        self._encrypt()
+
+    def unsent_bytes(self) -> int:
+        """How many bytes the kernel has not taken, but for a piece."""
+        return self._waiting_bytes + self.transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Close once everything written has been handed to the kernel, or after a time limit."""
+        if self._parts and not self._dead:
+            self._dead = self._ends_soon = True
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_later(CLOSE_TIMEOUT_S, self.abort)
+        else:
+            super().close()
+
+    def abort(self) -> None:
+        """Close the connection at once, without sending what is left."""
+        self._forget()
+        super().abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio when the connection is over."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _forget(self) -> None:
+        self._parts.clear()
+        self._waiting_bytes = 0
+        self._ends_soon = False
+
+    def _encrypt(self) -> None:
+        """Hand over as much as the socket takes."""
+        while self._parts and not self._full:
+            piece = self._piece()
+            self._waiting_bytes -= len(piece)
+            self.transport.write(piece)
+        unsent_bytes = self.unsent_bytes()
+        if unsent_bytes > UNSENT_BYTES_HIGH and not self._congested:
+            self._congested = True
+            super().pause_writing()
+        elif unsent_bytes <= UNSENT_BYTES_LOW and self._congested:
+            self._congested = False
+            super().resume_writing()
+        if self._ends_soon and not self._parts:
+            self._ends_soon = False
+            self.transport.close()
+
+    def _piece(self) -> Buffer:
+        """Take out what is encrypted next."""
+        first = self._parts.popleft()
+        if len(first) >= SMALL_BYTES:
+            if len(first) > PIECE_BYTES:
+                self._parts.appendleft(first[PIECE_BYTES:])
+            return first[:PIECE_BYTES]
+        small, size = [first], len(first)
+        while self._parts and len(self._parts[0]) < SMALL_BYTES and size < PIECE_BYTES:
+            small.append(self._parts.popleft())
+            size += len(small[-1])
+        return b"".join(small) if len(small) > 1 else first
