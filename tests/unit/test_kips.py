@@ -9,10 +9,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests import counts
 from tests.kips.rows import ROOT, ROWS, TABLE, Row
+from tests.rows import rows
 
 REQUIRED = (
     [f"R631-{n:03d}" for n in range(1, 220)]
@@ -98,7 +97,7 @@ def test_every_requirement_has_one_row_and_no_row_is_invented() -> None:
     assert [row.id for row in ROWS] == required
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+@rows(((row,) for row in ROWS), ids=lambda row: row.id)
 def test_what_a_row_names_is_there(row: Row) -> None:
     assert row.what and row.state.startswith(THEMES), row
     if row.state == "done":

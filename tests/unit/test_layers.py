@@ -8,10 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.rows import rows
 
 ROOT = Path(__file__).parent.parent.parent
 STDLIB = frozenset(sys.stdlib_module_names)
@@ -312,13 +315,24 @@ def modules() -> Iterator[tuple[str, Path]]:
                 yield name.removesuffix(".__init__"), path
 
 
+@cache
+def statements(text: str) -> tuple[tuple[ast.Import | ast.ImportFrom, ...], tuple[int, ...]]:
+    """The imports of a source, those under `if TYPE_CHECKING:` too, and the lines that call `open`."""
+    nodes = list(ast.walk(ast.parse(text)))
+    opened = [
+        one for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "open"
+    ]
+    imports_ = [one for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)]
+    return tuple(imports_), tuple(one.lineno for one in opened)
+
+
 def imported(name: str, path: Path) -> Iterator[tuple[int, str]]:
     """(line, module) of every import, those under `if TYPE_CHECKING:` too: a file knows what it names, even as a type."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in statements(path.read_text())[0]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}:{node.lineno}: write the whole name instead of a relative import"
             assert node.module is not None
             yield node.lineno, node.module
@@ -345,7 +359,7 @@ def rule(name: str) -> set[str] | None:
 SOURCES = [(name, path) for name, path in modules() if path.suffix == ".py"]
 
 
-@pytest.mark.parametrize(("name", "path"), SOURCES, ids=[name for name, _ in SOURCES])
+@rows(SOURCES)
 def test_imports_go_downwards(name: str, path: Path) -> None:
     allowed = rule(name)
     if allowed is None:
@@ -380,13 +394,12 @@ def test_an_import_for_a_type_counts(tmp_path: Path) -> None:
     assert "actors.node.node.Node" in [module for _, module in imported("actors.node.net.file", file)]
 
 
-@pytest.mark.parametrize(("name", "path"), SOURCES, ids=[name for name, _ in SOURCES])
+@rows(SOURCES)
 def test_files_are_opened_by_hosts_only(name: str, path: Path) -> None:
     if name.startswith(WITH_WORLD) or name.startswith("actors.wire"):
         return  # wire reads its own schema files, which are source
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "open", f"{path}:{node.lineno}: open() belongs to the host"
+    for line in statements(path.read_text())[1]:
+        pytest.fail(f"{path}:{line}: open() belongs to the host")
 
 
 def test_the_design_lists_what_is_allowed() -> None:
@@ -426,10 +439,9 @@ def names(path: Path) -> Iterator[str]:
     """Every `module` and `module.name` that a file imports or cimports, those under `if TYPE_CHECKING:` too."""
     text = path.read_text()
     if path.suffix == ".py":
-        for node in ast.walk(ast.parse(text, str(path))):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-                yield from (module + alias.name for alias in node.names)
+        for node in statements(text)[0]:
+            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            yield from (module + alias.name for alias in node.names)
         return
     for module, those, modules_ in CYTHON_IMPORT.findall(text):
         assert not module.startswith("."), f"{path}: write the whole name instead of a relative import"
@@ -545,7 +557,7 @@ def rooms(place: str) -> dict[str, set[str]]:
 PLACES = sorted({name.rpartition(".")[0] for name, _ in SOURCES if "." in name})
 
 
-@pytest.mark.parametrize("place", PLACES)
+@rows((place,) for place in PLACES)
 def test_no_rooms_of_a_folder_import_each_other(place: str) -> None:
     """What is beside each other in a folder, files and folders, has an order: each can be read after those it imports."""
     try:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import rows
+
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "tests" / "unit"
 LOOSE_MAX = 20
@@ -80,7 +82,7 @@ def mirrored(folder: Path) -> str:
 FOLDERS = sorted({path.parent for path in UNIT.rglob("*.py")})
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(UNIT)) for folder in FOLDERS])
+@rows(((folder,) for folder in FOLDERS), ids=lambda folder: str(folder.relative_to(UNIT)))
 def test_the_tests_have_the_tree_of_the_code(folder: Path) -> None:
     assert (ROOT / mirrored(folder)).is_dir(), "no folder of the code has this name"
 

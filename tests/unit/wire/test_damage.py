@@ -8,12 +8,13 @@ import pytest
 
 from actors.wire.errors import WireError
 from actors.wire.messages import FOLDERS, decode, decode_exact, encode, head, message, names
+from tests.rows import rows
 from tests.unit.wire.generator import random_message
 
 ALL = sorted({name for prefix in FOLDERS for name in names(prefix)})
 
 
-@pytest.mark.parametrize("name", ALL)
+@rows((name,) for name in ALL)
 def test_every_cut_is_noticed(name: str) -> None:
     version = head(name).versions.last
     encoded = encode(random_message(message(name), version, random.Random(name)), version)
@@ -22,7 +23,7 @@ def test_every_cut_is_noticed(name: str) -> None:
             decode(name, version, encoded[:end])
 
 
-@pytest.mark.parametrize("name", ALL)
+@rows((name,) for name in ALL)
 def test_any_bytes(name: str) -> None:
     """Flipped, inserted and removed bytes, and noise: a message or a WireError inside the buffer."""
     rng = random.Random(name)

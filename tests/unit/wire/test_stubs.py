@@ -12,6 +12,7 @@ import pytest
 from actors.wire.messages import FOLDERS, decode_exact, encode, find, message, names
 from actors.wire.schema import FOLDER
 from actors.wire.stubs import NAMED, stubs
+from tests.rows import rows
 from tests.unit.wire.generator import random_message
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -60,7 +61,7 @@ def _fields_fit(value: Any, fields: dict[str, dict[str, str]]) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows((name,) for name in NAMES)
 def test_what_is_decoded_has_the_types_of_the_stub(name: str) -> None:
     cls = message(name)
     tree = ast.parse(find(name).with_suffix(".pyi").read_text())

@@ -8,6 +8,7 @@ import pytest
 from actors.wire.errors import WireError
 from actors.wire.messages import FOLDERS, decode, decode_exact, encode, head, message, names
 from tests.reference import wire as twin
+from tests.rows import rows
 from tests.unit.wire.generator import random_message
 
 CASES = sorted(
@@ -38,7 +39,7 @@ def as_dict(made: Any, version: int, flexible: bool) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("name", "version"), CASES)
+@rows(CASES)
 def test_same_bytes_and_same_values(name: str, version: int) -> None:
     cls = message(name)
     rng = random.Random(f"{name} {version}")

@@ -17,6 +17,7 @@ from actors.broker.groups.streams.partitioning import partition
 from actors.broker.groups.streams.reconciliation import Fenced, StreamsMemberToReconcile, reconcile
 from actors.broker.groups.streams.state import Current, MemberState, OwnedTasks
 from actors.broker.groups.streams.topology import Copartition, Subtopology, Topic, Topology
+from tests.rows import rows
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "kafka-4.3.1" / "streams_groups"
 
@@ -42,7 +43,7 @@ def current(told: list[Any]) -> Current:
     return Current(told[0], told[1], MemberState(told[2]), held(told[3]), held(told[4]))
 
 
-@pytest.mark.parametrize("case", cases("reconciliation.txt"))
+@rows((case,) for case in cases("reconciliation.txt"))
 def test_a_member_comes_where_kafka_brings_it(case: list[Any]) -> None:
     before, target_epoch, target, owned, others, expected = case
     member = current(before)
@@ -67,7 +68,7 @@ def test_a_member_comes_where_kafka_brings_it(case: list[Any]) -> None:
         assert reconcile(question) == current(expected)
 
 
-@pytest.mark.parametrize("case", cases("partitioning.txt"))
+@rows((case,) for case in cases("partitioning.txt"))
 def test_topics_get_the_sizes_that_kafka_gives_them(case: list[Any]) -> None:
     sizes, said, parts, expected = case
 
@@ -113,7 +114,7 @@ def kept(targets: Targets, members: dict[str, Any]) -> int:
     )
 
 
-@pytest.mark.parametrize("case", cases("assignor.txt"))
+@rows((case,) for case in cases("assignor.txt"))
 def test_tasks_are_spread_and_kept_as_kafka_does(case: list[Any]) -> None:
     counts, stateful, standby, members, expected = case
     places = {

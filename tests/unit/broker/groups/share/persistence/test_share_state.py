@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from actors.broker.groups.share.persistence.share_state import (
     snapshot,
 )
 from actors.ports import Now
+from tests.rows import rows
 
 GOLDEN = Path(__file__).parents[5] / "golden" / "kafka-4.3.1" / "share_group_state" / "combined.txt"
 ROWS = [line.split() for line in GOLDEN.read_text().splitlines()]
@@ -51,7 +51,7 @@ def sound(found: tuple[Batch, ...], start: int) -> None:
     check(ShareState(0, 0, 0, start, 0, 0, 0, found))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row[:3]))
+@rows(((row,) for row in ROWS), ids=lambda row: " ".join(row[:3]))
 def test_apache_kafka_combines_to_the_same(row: list[str]) -> None:
     start, known, added, result = int(row[0]), batches(row[1]), batches(row[2]), batches(row[3])
     found = combine(known, added, start)
