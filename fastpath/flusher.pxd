@@ -13,9 +13,12 @@ cdef extern from "<pthread.h>" nogil:
 cdef struct Job:
     Job* next
     int64_t token
-    int error                   # errno of the first file that failed; 0: durable
     int count
-    int* fds                    # after the struct, in the same allocation
+    int runs                    # how many runs there are; the files behind the last one are one more
+    int* fds                    # after the struct, in the same allocation, as are the others
+    int* ends                   # of each run and of what is behind them, in `fds`
+    int* failed                 # the place in `fds` of the file with which each of these ended; below zero: durable
+    int* errors                 # and its errno
 
 cdef enum:
     FLUSHED = 1024
@@ -23,6 +26,22 @@ cdef enum:
 cdef struct Flushed:            # the size of a file when it was synced last; a wrong value costs time only
     uint64_t inode
     int64_t size
+
+cdef struct File:
+    int fd
+    int state
+    int error                   # what came of it
+
+cdef struct Team:               # the threads that sync the files of one job; `lock` guards what follows `flushed`
+    pthread_mutex_t lock
+    pthread_cond_t synced       # a file of which another thread waits
+    Job* job
+    File* files                 # each file of the jobs that were taken together, by descriptor; NULL: no memory for them
+    size_t count
+    Flushed* flushed
+    int next                    # the run that a thread takes next
+    int waiting                 # threads that wait for `synced`
+    uint64_t syncs
 
 cdef struct Queue:
     pthread_mutex_t lock
@@ -34,7 +53,7 @@ cdef struct Queue:
     Job** done_end
     uint64_t syncs              # fdatasync calls so far
     bint stopping
-    Flushed[FLUSHED] flushed    # by inode modulo FLUSHED; used by the thread alone
+    Flushed[FLUSHED] flushed    # by inode modulo FLUSHED; used by the thread and its team alone
     int[2] event                # readable while `done` may hold something; what makes it so. An eventfd is both
 
 

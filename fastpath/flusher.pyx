@@ -11,6 +11,11 @@ first. What rests upon another file, as new records do upon a cut in front of th
 a file fails, its job goes no further: what is named behind it must not be durable without it. Results keep the order of the
 jobs.
 
+A job may have runs of files, as when many logs are made durable at once. Runs do not rest upon each other: a team of up to
+64 threads takes them, one after the other in each run. They wait for the same few transactions of the file system's
+journal, each of which takes all that is there. A run ends where the sync of a file fails, and the others go on. The files
+behind the runs wait for all of them. Jobs wait for each other. The team is there for the time of a job.
+
 It also decides how a large file goes to the device: in pieces of 8 MiB, each awaited, and then one fdatasync. So a sync
 of another file that comes meanwhile waits for a piece and not for the whole file: the file system's journal writes out
 all data of its transaction, and that would be the whole file.
@@ -38,6 +43,10 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_cond_destroy(pthread_cond_t*)
     int pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*)
     int pthread_cond_signal(pthread_cond_t*)
+    int pthread_cond_broadcast(pthread_cond_t*)
+    int pthread_attr_init(pthread_attr_t*)
+    int pthread_attr_destroy(pthread_attr_t*)
+    int pthread_attr_setstacksize(pthread_attr_t*, size_t)
 
 cdef extern from "<signal.h>" nogil:
     ctypedef struct sigset_t:
@@ -101,17 +110,17 @@ cdef extern from * nogil:
 
 cdef int64_t PIECE = 8 << 20
 
-cdef struct File:
-    int fd
-    bint synced                 # `error` is what came of it
-    int error
+cdef enum:
+    NOT_SYNCED, IN_SYNC, SYNCED         # the states of a file
+    TEAM_MAX = 64                       # threads of a team; they wait, and take no time of a processor
+    STACK_BYTES = 256 << 10
 
 
 cdef int _by_fd(const void* a, const void* b) noexcept nogil:
     return (<const File*>a).fd - (<const File*>b).fd
 
 
-cdef int _write_back(int fd, Flushed* flushed) noexcept nogil:
+cdef int _write_back(int fd, Team* team) noexcept nogil:
     """Write a large file to the device piece by piece. Returns the errno of a lost write; 0 also if the file has no
     such call."""
     cdef stat_t found
@@ -120,20 +129,24 @@ cdef int _write_back(int fd, Flushed* flushed) noexcept nogil:
     cdef int error
     if fstat(fd, &found) != 0 or found.st_size <= PIECE:
         return 0
-    known = &flushed[found.st_ino % FLUSHED]
+    known = &team.flushed[found.st_ino % FLUSHED]
+    pthread_mutex_lock(&team.lock)
     if known.inode == found.st_ino:
         position = known.size
+    pthread_mutex_unlock(&team.lock)
     while found.st_size - position > PIECE:
         error = write_piece(fd, position, PIECE)
         if error:
             return error if error in (EIO, ENOSPC, EDQUOT) else 0
         position += PIECE
+    pthread_mutex_lock(&team.lock)
     known.inode, known.size = found.st_ino, found.st_size
+    pthread_mutex_unlock(&team.lock)
     return 0
 
 
-cdef int _sync(int fd, Flushed* flushed) noexcept nogil:
-    cdef int error = _write_back(fd, flushed)
+cdef int _sync(int fd, Team* team) noexcept nogil:
+    cdef int error = _write_back(fd, team)
     if error:
         return error
     while sync_data(fd) != 0:
@@ -169,34 +182,108 @@ cdef File* _files(Job* jobs, size_t* count) noexcept nogil:
     return files
 
 
+cdef int _sync_once(int fd, Team* team) noexcept nogil:
+    """Sync a file unless that was done, or wait for the thread that does it. Returns what came of it."""
+    cdef File wanted
+    cdef File* found = NULL
+    cdef int error
+    wanted.fd = fd
+    pthread_mutex_lock(&team.lock)
+    if team.files != NULL:              # else there was no memory to join them: each is synced as often as it is named
+        found = <File*>bsearch(&wanted, team.files, team.count, sizeof(File), _by_fd)
+        while found.state == IN_SYNC:
+            team.waiting += 1
+            pthread_cond_wait(&team.synced, &team.lock)
+            team.waiting -= 1
+        if found.state == SYNCED:
+            error = found.error
+            pthread_mutex_unlock(&team.lock)
+            return error
+        found.state = IN_SYNC
+    team.syncs += 1
+    pthread_mutex_unlock(&team.lock)
+    error = _sync(fd, team)
+    if found != NULL:
+        pthread_mutex_lock(&team.lock)
+        found.state, found.error = SYNCED, error
+        if team.waiting:
+            pthread_cond_broadcast(&team.synced)
+        pthread_mutex_unlock(&team.lock)
+    return error
+
+
+cdef int _sync_run(int run, Team* team) noexcept nogil:
+    """Sync the files of a run in their order, up to one that fails; its errno."""
+    cdef Job* job = team.job
+    cdef int i, error
+    for i in range(job.ends[run - 1] if run else 0, job.ends[run]):
+        error = _sync_once(job.fds[i], team)
+        if error:
+            job.failed[run], job.errors[run] = i, error
+            return error
+    return 0
+
+
+cdef void* _take_runs(void* argument) noexcept nogil:
+    """Sync runs of the team's job until all are taken."""
+    cdef Team* team = <Team*>argument
+    cdef int run
+    while True:
+        pthread_mutex_lock(&team.lock)
+        run = team.next
+        team.next += 1
+        pthread_mutex_unlock(&team.lock)
+        if run >= team.job.runs:
+            return NULL
+        _sync_run(run, team)
+
+
+cdef int _sync_job(Job* job, Team* team) noexcept nogil:
+    """Sync the files of a job: runs beside each other, then what is behind them, unless one has failed."""
+    cdef pthread_t[TEAM_MAX] threads
+    cdef pthread_attr_t attributes
+    cdef sigset_t every, before
+    cdef int started = 0, failed = 0, i
+    team.job, team.next = job, 0
+    if job.runs > 1:
+        sigfillset(&every)              # signals are for the threads that run Python
+        pthread_sigmask(SIG_SETMASK, &every, &before)
+        pthread_attr_init(&attributes)
+        pthread_attr_setstacksize(&attributes, STACK_BYTES)
+        while started < min(job.runs, <int>TEAM_MAX) - 1:
+            if pthread_create(&threads[started], &attributes, _take_runs, team) != 0:
+                break                   # those that are there do it
+            started += 1
+        pthread_attr_destroy(&attributes)
+        pthread_sigmask(SIG_SETMASK, &before, NULL)
+    _take_runs(team)
+    for i in range(started):
+        pthread_join(threads[i], NULL)
+    for i in range(job.runs):
+        failed |= job.failed[i] >= 0
+    if not failed:
+        _sync_run(job.runs, team)
+    return 0
+
+
 cdef uint64_t _sync_all(Job* jobs, Flushed* flushed) noexcept nogil:
-    """Sync every file of the jobs once, in the order in which they are named, and set each job's error. Returns the
+    """Sync every file of the jobs once, in the order in which they are named, and note what has failed. Returns the
     number of syncs."""
-    cdef size_t count = 0
-    cdef uint64_t syncs = 0
-    cdef Py_ssize_t i
+    cdef Team team
     cdef Job* job = jobs
-    cdef File* files = _files(jobs, &count)
-    cdef File wanted, alone
-    cdef File* found
+    team.count = 0
+    team.files = _files(jobs, &team.count)
+    team.flushed = flushed
+    team.waiting, team.syncs = 0, 0
+    pthread_mutex_init(&team.lock, NULL)
+    pthread_cond_init(&team.synced, NULL)
     while job != NULL:
-        job.error = 0
-        for i in range(job.count):
-            if files == NULL:                   # no memory to join them: each is synced as often as it is named
-                alone.synced = False
-                found = &alone
-            else:
-                wanted.fd = job.fds[i]
-                found = <File*>bsearch(&wanted, files, count, sizeof(File), _by_fd)
-            if not found.synced:
-                found.synced, found.error = True, _sync(job.fds[i], flushed)
-                syncs += 1
-            if found.error:
-                job.error = found.error
-                break
+        _sync_job(job, &team)
         job = job.next
-    free(files)
-    return syncs
+    pthread_cond_destroy(&team.synced)
+    pthread_mutex_destroy(&team.lock)
+    free(team.files)
+    return team.syncs
 
 
 cdef void* _run(void* argument) noexcept nogil:
@@ -246,6 +333,57 @@ cdef void _close_event(Queue* queue) noexcept nogil:
     close(queue.event[0])
     if queue.event[1] != queue.event[0]:
         close(queue.event[1])
+
+
+cdef Job* _job(int64_t token, list fds, list ends) except NULL:
+    """A job, whose memory the caller frees."""
+    cdef Py_ssize_t i, count = len(fds), runs = len(ends)
+    cdef int end = 0
+    cdef Job* job = <Job*>PyMem_RawMalloc(sizeof(Job) + (count + 3 * (runs + 1)) * sizeof(int))
+    if job == NULL:
+        raise MemoryError
+    job.next, job.token, job.count, job.runs = NULL, token, <int>count, <int>runs
+    job.fds = <int*>(job + 1)
+    job.ends = job.fds + count
+    job.failed = job.ends + runs + 1
+    job.errors = job.failed + runs + 1
+    try:
+        for i in range(count):
+            job.fds[i] = fds[i]
+        for i in range(runs):
+            job.ends[i] = ends[i]
+            if not end <= job.ends[i] <= count:
+                raise ValueError("runs end in ascending order, and where there are files")
+            end = job.ends[i]
+    except BaseException:
+        PyMem_RawFree(job)
+        raise
+    job.ends[runs] = <int>count
+    for i in range(runs + 1):
+        job.failed[i] = -1
+        job.errors[i] = 0
+    return job
+
+
+cdef tuple _failures(Job* job):
+    cdef int i
+    return tuple([(job.failed[i], job.errors[i]) for i in range(job.runs + 1) if job.failed[i] >= 0])
+
+
+def sync_beside(fds):
+    cdef list given = list(fds), found
+    cdef Job* job = _job(0, given, list(range(1, len(given) + 1)))
+    cdef Flushed* flushed = <Flushed*>calloc(FLUSHED, sizeof(Flushed))
+    cdef int i
+    if flushed == NULL:
+        PyMem_RawFree(job)
+        raise MemoryError
+    with nogil:
+        _sync_all(job, flushed)
+    found = [job.errors[i] for i in range(job.runs)]
+    free(flushed)
+    PyMem_RawFree(job)
+    return found
 
 
 cdef class Flusher:
@@ -308,21 +446,9 @@ cdef class Flusher:
     def fileno(self):
         return self._open().event[0]
 
-    def submit(self, int64_t token, fds):
+    def submit(self, int64_t token, fds, ends=()):
         cdef Queue* queue = self._open()
-        cdef list given = list(fds)
-        cdef Py_ssize_t i, count = len(given)
-        cdef Job* job = <Job*>PyMem_RawMalloc(sizeof(Job) + count * sizeof(int))
-        if job == NULL:
-            raise MemoryError
-        job.next, job.token, job.error, job.count = NULL, token, 0, <int>count
-        job.fds = <int*>(job + 1)
-        try:
-            for i in range(count):
-                job.fds[i] = given[i]
-        except BaseException:
-            PyMem_RawFree(job)
-            raise
+        cdef Job* job = _job(token, list(fds), list(ends))
         pthread_mutex_lock(&queue.lock)         # the thread holds it for a few stores only, so the GIL is not released
         queue.todo_end[0] = job
         queue.todo_end = &job.next
@@ -341,7 +467,7 @@ cdef class Flusher:
         pthread_mutex_unlock(&queue.lock)
         job = first
         while job != NULL:
-            results.append((job.token, job.error))
+            results.append((job.token, _failures(job)))
             job = job.next
         _free_jobs(first)
         return results

@@ -167,9 +167,22 @@ class SyncClass(Enum):
     """Everything else: partitions, their checkpoints, snapshots of the metadata."""
 
 
+class Run(NamedTuple):
+    """What a sync makes durable beside other runs: the files of one log, say, and the small files that go with them. Nothing
+    of a run rests upon another run."""
+
+    files: Sequence[File | Directory]
+    """One after the other: none is made durable behind one that could not be."""
+    replacements: Sequence[tuple[Disk, str, bytes]]
+    """As in `Sync`, but in any order, and behind the files of all runs."""
+
+
 class Sync(NamedTuple):
     """Make files durable one after the other, then write whole small files in place of old ones, each durable too. What
     rests upon another file is named behind it: none is made durable behind one that could not be.
+
+    `runs` come before that, beside each other: where one fails the others may be done or not, each as far as it came. Then
+    nothing is made durable that comes behind them.
 
     The host answers `done(token, None)` or `done(token, error)`. A DiskFailed comes once and is final. A DiskFull says
     that a small file found no room: the files may be durable or not, and the sync may be repeated.
@@ -181,6 +194,7 @@ class Sync(NamedTuple):
     """(disk, path, content), made in order after `files`: written to a temporary name, synced, renamed, directory
     synced."""
     kind: SyncClass = SyncClass.DATA
+    runs: Sequence[Run] = ()
 
 
 class WorkKind(enum.Enum):

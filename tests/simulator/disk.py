@@ -26,6 +26,8 @@ import errno
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from random import Random
 
 from actors.host.work.kept_room import of_records
@@ -179,6 +181,50 @@ class VirtualFile:
 
     def close(self) -> None:
         self.closed = True
+
+
+def _beside(runs: list[list[Callable[[], None]]], order: Random) -> Iterator[None]:
+    """Make a step of one run after the other, each of which ends where a step fails. Raises what failed first, at the
+    end."""
+    failed: OSError | None = None
+    runs = [run for run in runs if run]
+    places = [0] * len(runs)
+    left = list(range(len(runs)))
+    while left:
+        run = left[order.randrange(len(left))] if len(left) > 1 else left[0]
+        try:
+            runs[run][places[run]]()
+        except (DiskFailed, DiskFull) as error:
+            failed = error if failed is None or isinstance(failed, DiskFull) else failed
+            places[run] = len(runs[run])
+        else:
+            places[run] += 1
+        if places[run] == len(runs[run]):
+            left.remove(run)
+        yield
+    if failed is not None:
+        raise failed
+
+
+def _make_durable(file: object) -> None:
+    """What the host does for a file of a sync. Raises DiskFailed."""
+    assert isinstance(file, VirtualFile | VirtualDirectory)
+    file.disk.step("sync", file.path)
+    file.disk._may_fail(file.path)
+    if isinstance(file, VirtualDirectory):
+        file.disk._settle(file.path)
+        return
+    if file.inode.durable is None or file.inode.changes:
+        file.disk._settle(file.path.rpartition("/")[0])
+    file.inode.make_durable()
+
+
+def _replace(replacement: tuple[object, str, bytes], departed: int | None) -> None:
+    """What the host does for a small file of a sync. Raises DiskFull, DiskFailed."""
+    disk, path, content = replacement
+    assert isinstance(disk, VirtualDisk)
+    if departed is None or disk._left.get(path.rpartition("/")[0], 0) <= departed:
+        disk.replace(path, content)
 
 
 class VirtualDirectory:
@@ -393,27 +439,31 @@ class VirtualDisk:
 
     @staticmethod
     def departed(sync: Sync) -> list[int]:
-        """The value of `departures` of each replacement's disk, when a sync is submitted."""
-        return [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
+        """The value of `departures` of each replacement's disk, those of runs first, when a sync is submitted."""
+        replacements = [*chain.from_iterable(run.replacements for run in sync.runs), *sync.replacements]
+        return [disk.departures for disk, _, _ in replacements]  # type: ignore[attr-defined]
 
     def sync(self, sync: Sync, departed: Sequence[int] = ()) -> None:
         """Make files durable as they are, then replace small files, in order: none whose directory went since it was
-        submitted, as on the real host. Raises DiskFailed."""
+        submitted, as on the real host. Runs come first, beside each other. Raises DiskFailed, DiskFull."""
+        for _ in self.syncing(sync, departed):
+            pass
+
+    def syncing(self, sync: Sync, departed: Sequence[int] = (), seed: int | None = None) -> Iterator[None]:
+        """The same step by step. Which run goes on with each step is drawn by `seed`, or by how many syncs there were."""
         self.syncs += 1
+        order = Random(self.syncs if seed is None else seed)
+        given = iter(departed)
+        yield from _beside([[partial(_make_durable, file) for file in run.files] for run in sync.runs], order)
+        yield from _beside(
+            [[partial(_replace, one, next(given, None))] for run in sync.runs for one in run.replacements], order
+        )
         for file in sync.files:
-            assert isinstance(file, VirtualFile | VirtualDirectory)
-            file.disk.step("sync", file.path)
-            file.disk._may_fail(file.path)
-            if isinstance(file, VirtualDirectory):
-                file.disk._settle(file.path)
-                continue
-            if file.inode.durable is None or file.inode.changes:
-                file.disk._settle(file.path.rpartition("/")[0])
-            file.inode.make_durable()
-        for place, (disk, path, content) in enumerate(sync.replacements):
-            assert isinstance(disk, VirtualDisk)
-            if not departed or disk._left.get(path.rpartition("/")[0], 0) <= departed[place]:
-                disk.replace(path, content)
+            _make_durable(file)
+            yield
+        for one in sync.replacements:
+            _replace(one, next(given, None))
+            yield
 
     def _may_fail(self, path: str) -> None:
         if self.sync_fails is not None and self.sync_fails(path):

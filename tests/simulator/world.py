@@ -10,10 +10,12 @@ One heap of events decides everything, so a seed replays a world exactly. Rules:
    runs of a seed have the same one.
 """
 
+import contextlib
 import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 from zlib import crc32
 
@@ -21,7 +23,7 @@ from actors.metadata.image import Image
 from actors.node.node import Node
 from actors.node.runtime.effects import Effects
 from actors.node.runtime.storage import Storage
-from actors.ports import Now, SyncClass, to_end
+from actors.ports import DiskFailed, DiskFull, Now, Sync, SyncClass, to_end
 from tests.served import TABLE
 from tests.simulator.disk import VirtualDisk
 
@@ -122,6 +124,8 @@ class Process:
         self._replaced_us = dict.fromkeys(SyncClass, 0)
         """For each class the time at which its last sync with small files is done."""
         self._inbox: list[Callable[[], None]] = []
+        self._beside: dict[int, tuple[Sync, list[int]]] = {}
+        """Syncs under way with runs, by token, and what `VirtualDisk.departed` said of each."""
 
     @property
     def disks(self) -> list[VirtualDisk]:
@@ -179,6 +183,7 @@ class Process:
         self.world.note("kill", self.name)
         for function in self.world.ended:
             function(self)
+        self._break_off()
         self.node = None
         self.life += 1
         self._turn_at = None
@@ -188,6 +193,17 @@ class Process:
         for link in list(self.peers.values()):
             link.cut(self)
         self.peers.clear()
+
+    def _break_off(self) -> None:
+        """Of the runs that are made durable beside each other some are done, some begun, some not."""
+        for token, (sync, departed) in self._beside.items():
+            # A draw of its own: what others draw stays as it is.
+            seed = crc32(f"{self.world.seed} {self.name} {self.life} {token}".encode())
+            steps = sum(len(run.files) + len(run.replacements) for run in sync.runs)
+            with contextlib.suppress(DiskFailed, DiskFull):
+                for _ in islice(self.disk.syncing(sync, departed, seed), seed % (steps + 1)):
+                    pass
+        self._beside.clear()
 
     def now(self) -> Now:
         """The time on both clocks of this process."""
@@ -263,10 +279,12 @@ class Process:
                 link.send(self, b"".join(parts))
         for sync in effects.sync:
             at = world.time_us + world.random.randint(*SYNC_US)
-            if sync.replacements:
+            if sync.replacements or any(run.replacements for run in sync.runs):
                 # As on the real host: two versions of a small file never overtake each other.
                 at = self._replaced_us[sync.kind] = max(at, self._replaced_us[sync.kind])
             departed = self.disk.departed(sync)
+            if sync.runs:
+                self._beside[sync.token] = sync, departed
             world.at(
                 at,
                 lambda sync=sync, departed=departed: self._done(
@@ -297,6 +315,7 @@ class Process:
             world.say(self.name, f"stopped with {effects.stop.code}: {effects.stop.sentence}")
             for function in world.ended:
                 function(self)
+            self._break_off()
             self.node = None
             self.life += 1
             self._turn_at = None
@@ -325,6 +344,7 @@ class Process:
     def _done(self, life: int, token: int, job: Callable[[], object]) -> None:
         if life != self.life or self.node is None:
             return
+        self._beside.pop(token, None)
         try:
             result = job()
         except Exception as error:

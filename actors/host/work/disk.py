@@ -55,6 +55,9 @@ GONE_MAX = 1 << 16
 
 NONE = Reserve(0)
 
+Named = set[tuple["LocalDisk", str]]
+"""Directories, by disk and path."""
+
 
 class LocalFile:
     """One file of a log directory. Invariant: `size` is the file's size, since no other process writes it."""
@@ -264,9 +267,10 @@ class LocalFile:
         """The descriptor, opened if need be. Any later call may close it unless `pin` holds it."""
         return self._open()
 
-    def pin(self) -> list[int]:
+    def pin(self, named: "Named | None" = None) -> list[int]:
         """The descriptors to sync: the file's and, if its name is new, its directory's; and, as far as directories are
-        new too, those that hold their names. They stay open until `unpin`.
+        new too, those that hold their names. They stay open until `unpin`. `named`: directories that are synced before it
+        anyway, by which every name is durable that there is now; these are added to it.
 
         For a file that was removed meanwhile, the list is empty. Raises DiskFailed; DiskFull if there are no descriptors
         for it now: it may be pinned later.
@@ -278,8 +282,9 @@ class LocalFile:
         self._pins += 1
         if self._created:
             paths = self._disk.unnamed(self.path)
+            new = [path for path in paths if named is None or (self._disk, path.rpartition("/")[0]) not in named]
             try:
-                for path in paths:
+                for path in new:
                     fds.append(self._disk.directory_descriptor(path))
             except OSError as error:
                 self._disk.still_unnamed(paths[1:])
@@ -288,6 +293,8 @@ class LocalFile:
                 if isinstance(error, FileNotFoundError):
                     return []
                 raise self._fail(error, "opening the directory", 0) from None
+            if named is not None:
+                named.update((self._disk, path.rpartition("/")[0]) for path in new)
             self._created = False
         return fds
 
@@ -384,10 +391,14 @@ class LocalDirectory:
         self.path = path
         """The path relative to the disk's root; empty: the root itself."""
 
-    def pin(self) -> list[int]:
-        """The descriptor to sync. For a directory that was removed or renamed meanwhile the list is empty. Raises
-        DiskFailed; DiskFull if there is no descriptor for it now."""
+    def pin(self, named: "Named | None" = None) -> list[int]:
+        """The descriptor to sync. For a directory that was removed or renamed meanwhile, or is in `named`, it is empty.
+        Raises DiskFailed; DiskFull if there is no descriptor for it now."""
         absolute = f"{self.disk.root}/{self.path}"
+        if named is not None:
+            if (self.disk, self.path) in named:
+                return []
+            named.add((self.disk, self.path))
         try:
             return [self.disk.descriptor(absolute, os.O_RDONLY | os.O_DIRECTORY)]
         except (FileNotFoundError, NotADirectoryError):
@@ -645,6 +656,50 @@ class LocalDisk:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
+
+    def write_beside(self, path: str, content: Buffer) -> int:
+        """Write the content that a small file is to have under its temporary name. Returns a descriptor, which the caller
+        syncs and closes before `place`. From any thread; raises DiskFull, DiskFailed; FileNotFoundError: there is no such
+        directory."""
+        temporary = f"{self.root}/{path}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+
+        def write() -> int:
+            fd = os.open(temporary, flags | os.O_CLOEXEC, durable.FILE_MODE)
+            try:
+                _write_whole(fd, memoryview(content).cast("B") if content else memoryview(b""), 0)
+            except BaseException:
+                os.close(fd)
+                raise
+            return fd
+
+        try:
+            return self.with_room(lambda: self.taken(write))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in FULL:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+            raise self.error(error, f"replace failed: {error.strerror}", path) from None
+
+    def place(self, path: str, asked: int | None) -> bool:
+        """Give what `write_beside` wrote its name; `asked` as for `replace`. Its directory is to be synced then. False: it
+        went, and so has the file. From any thread; raises DiskFull, DiskFailed."""
+        directory = path.rpartition("/")[0]
+        absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
+        try:
+            if self._went(directory, asked):
+                os.unlink(temporary)
+                return False
+            self.with_room(lambda: os.replace(temporary, absolute))
+        except FileNotFoundError as error:
+            if directory not in self._gone and not self._went(directory, asked):
+                raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
+            return False
+        except OSError as error:
+            raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
+        return True
 
     def _went(self, directory: str, asked: int | None) -> bool:
         return asked is not None and self._left.get(directory, 0) > asked

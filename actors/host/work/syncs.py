@@ -4,16 +4,18 @@ This file alone decides how the disk is waited for. Rules:
 
 1. Each class of syncs (`ports.SyncClass`) has a queue of its own, with two threads and an order. So a vote or a commit
    of the quorum does not wait behind a gigabyte of a partition. Rules 2 and 3 hold within a class.
-2. Only one thread calls fdatasync on a file, that of `fastpath.flusher`, which never needs the GIL. The kernel reports
+2. Only one thread calls fdatasync on a file, one of `fastpath.flusher`, which never needs the GIL. The kernel reports
    a lost write once for each descriptor: of two threads one would get the error, and the other success. Therefore a
    file belongs to one class. Several syncs that wait at once share one fdatasync for each file. After an error all
    later syncs of the class on that disk get the same error.
 3. A single thread makes replacements (quorum-state, a checkpoint) in the order of their syncs. So two versions of a
-   small file never overtake each other, and none is replaced before the files of its own sync are durable.
+   small file never overtake each other, and none is replaced before the files of its own sync are durable. The small
+   files of a sync's runs go beside each other (`replacements.py`), before those that have an order.
 4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread. The syncs of a
    class hold at most `descriptors.pins_max()` at once: what is over is pinned when others are given back, so a sync of
-   more files than that is made in parts. Where there are fewer descriptors than that, a part is what there are. Files become
-   durable in the order in which their sync names them, and none behind one that could not be made so.
+   more files than that is made in parts, one after the other. Where there are fewer descriptors than that, a part is what
+   there are. The files of a run, and those of no run, become durable in the order in which their sync names them, and none
+   behind one that could not be made so. The directory in which several new files of a part have their names is synced once.
 5. What was closed while it was pinned is closed by a thread: the file may have been unlinked meanwhile, and the kernel frees
    its blocks when it is closed, for which it takes milliseconds.
 """
@@ -22,16 +24,19 @@ import errno
 import os
 import select
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
 from queue import SimpleQueue
 
 from actors.host.work import descriptors
-from actors.host.work.disk import LocalDirectory, LocalFile
+from actors.host.work.disk import LocalDirectory, LocalDisk, LocalFile, Named
 from actors.host.work.download import begin
+from actors.host.work.replacements import Replacement, replace_beside
 from actors.host.work.shortages import AGAIN_S
 from actors.host.work.workers import Workers
-from actors.ports import DiskFailed, DiskFull, Download, Sync, SyncClass, Work
+from actors.ports import Directory, DiskFailed, DiskFull, Download, File, Sync, SyncClass, Work
 from fastpath.flusher import Flusher
 
 AGAIN_MS = int(AGAIN_S * 1000)
@@ -40,10 +45,16 @@ AGAIN_MS = int(AGAIN_S * 1000)
 class Ordered:
     """A sync with replacements, and the value of `departures` of each one's disk."""
 
-    __slots__ = ("departures", "failed", "flushed", "sync")
+    __slots__ = ("beside", "departures", "failed", "flushed", "sync")
 
     def __init__(self, sync: Sync, flushed: bool) -> None:
         self.sync = sync
+        self.beside: list[Replacement] = [
+            Replacement(disk, path, content, disk.departures)  # type: ignore[arg-type, attr-defined]
+            for run in sync.runs
+            for disk, path, content in run.replacements
+        ]
+        """The replacements of its runs."""
         self.departures: list[int] = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
         self.flushed = flushed
         """Whether the flusher has finished the sync's files."""
@@ -54,28 +65,51 @@ class Ordered:
 class Unpinned:
     """A sync and how far it has come: its files before `next` have been handed to the flusher."""
 
-    __slots__ = ("failed", "next", "sync")
+    __slots__ = ("ends", "failed", "files", "flying", "next", "sync")
 
     def __init__(self, sync: Sync) -> None:
         self.sync = sync
+        self.files: list[File | Directory] = [*chain.from_iterable(run.files for run in sync.runs), *sync.files]
+        """The files of the runs, then those of no run."""
+        self.ends: list[int] = list(accumulate(len(run.files) for run in sync.runs))
+        """Where the runs end in `files`."""
         self.next = 0
+        self.flying = False
+        """Whether the flusher has a part of it. The next one waits, as it may not be tried if this fails."""
         self.failed: DiskFailed | None = None
-        """The error of a file that could not be opened; those behind it are not tried."""
+        """The error of a file that could not be opened or synced; those of later parts are not tried."""
 
 
 class FlusherPart:
     """The files of a sync that the flusher has."""
 
-    __slots__ = ("disks", "last", "of", "pinned")
+    __slots__ = ("ends", "last", "named", "of", "owners", "pinned")
 
     def __init__(self, of: Unpinned) -> None:
         self.of = of
         self.pinned: list[tuple[LocalFile | LocalDirectory, list[int]]] = []
         """Each file with the descriptors that its `unpin` takes back."""
-        self.disks: frozenset[object] = frozenset()
-        """The disks of these files."""
+        self.owners: list[tuple[LocalDisk, int]] = []
+        """What the flusher is given: each descriptor, behind its disk."""
+        self.ends: list[int] = []
+        """Where the runs end in `owners`."""
+        self.named: Named = set()
+        """The directories that are synced with it."""
         self.last = False
         """Whether the sync is done when this part is."""
+
+    def take(self, file: LocalFile | LocalDirectory, fds: list[int]) -> None:
+        """Add the next file of the sync, which is pinned."""
+        self.pinned.append((file, fds))
+        if file.disk.synced:
+            self.owners += [(file.disk, fd) for fd in fds]
+
+    def end_runs(self, first: int) -> None:
+        """Note the runs that have ended with the file that was added last; `first`: the first run of the sync that had not
+        ended. A run of which the rest comes in another part is one here too."""
+        of = self.of
+        while first + len(self.ends) < len(of.ends) and of.ends[first + len(self.ends)] <= of.next:
+            self.ends.append(len(self.owners))
 
 
 class Queue:
@@ -114,14 +148,16 @@ class Queue:
 
     def submit(self, sync: Sync) -> None:
         """Begin a sync, behind those that were begun before."""
-        if sync.replacements:
-            one = Ordered(sync, flushed=not sync.files)
-            if sync.files:
+        small = bool(sync.replacements) or any(run.replacements for run in sync.runs)
+        files = bool(sync.files) or any(run.files for run in sync.runs)
+        if small:
+            one = Ordered(sync, flushed=not files)
+            if files:
                 self._flushing[sync.token] = one
             with self._there:
                 self._ordered.append(one)
                 self._there.notify()
-        if sync.files or not sync.replacements:
+        if files or not small:
             self._unpinned.append(Unpinned(sync))
             self._pin()
 
@@ -129,19 +165,22 @@ class Queue:
         """Results of the flusher for syncs without replacements. The other syncs now wait for their replacements. What was
         pinned for them is given back, and the next files are pinned."""
         done: list[tuple[int, object]] = []
-        for token, error in self.flusher.drain():
+        for token, failures in self.flusher.drain():
             part = self._parts.popleft()
+            part.of.flying = False
             for file, fds in part.pinned:
                 self._pins -= len(fds)
                 if (fd := file.unpin(fds)) >= 0:
                     self._leave(fd)
-            if error:
-                for disk in part.disks:
-                    self._lost.setdefault(disk, DiskFailed(error, f"fdatasync: {os.strerror(error)}"))
-                part.of.failed = part.of.failed or DiskFailed(error, f"fdatasync: {os.strerror(error)}")
+            for place, error in failures:
+                disk = part.owners[place][0]
+                failed = DiskFailed(error, f"fdatasync: {os.strerror(error)}")
+                failed.disk = disk
+                self._lost.setdefault(disk, failed)
+                part.of.failed = part.of.failed or failed
             if not part.last:
                 continue
-            disks = frozenset(file.disk for file in part.of.sync.files)  # type: ignore[union-attr]
+            disks = dict.fromkeys(file.disk for file in part.of.files)  # type: ignore[union-attr]
             lost = part.of.failed or next((self._lost[disk] for disk in disks if disk in self._lost), None)
             one = self._flushing.pop(token, None)
             if one is None:
@@ -160,29 +199,31 @@ class Queue:
 
     def _pin(self) -> None:
         """Hand the flusher files, those of the oldest sync first, as many as there are descriptors for."""
-        while self._unpinned:
+        while self._unpinned and not self._unpinned[0].flying:
             one = self._unpinned[0]
-            files = one.sync.files
             part = FlusherPart(one)
-            while one.next < len(files) and one.failed is None and (self._pins < self.pins_max or self._pins == 0):
-                file = files[one.next]
+            runs = bisect_right(one.ends, one.next)
+            while one.next < len(one.files) and one.failed is None and (self._pins < self.pins_max or self._pins == 0):
+                file = one.files[one.next]
                 assert isinstance(file, LocalFile | LocalDirectory)
                 try:
-                    fds = file.pin()
+                    fds = file.pin(part.named)
                 except DiskFull:
                     break
                 except DiskFailed as error:
                     one.failed = error
                 else:
-                    part.pinned.append((file, fds))
+                    part.take(file, fds)
                     self._pins += len(fds)
                     one.next += 1
-            part.last = one.next == len(files) or one.failed is not None
+                    part.end_runs(runs)
+            part.last = one.next == len(one.files) or one.failed is not None
             if part.last or part.pinned:
-                part.disks = frozenset(file.disk for file, _ in part.pinned)
+                if runs + len(part.ends) < len(one.ends):
+                    part.ends.append(len(part.owners))  # the run that is cut here
+                one.flying = True
                 self._parts.append(part)
-                synced = [fds for file, fds in part.pinned if file.disk.synced]
-                self.flusher.submit(one.sync.token, [fd for fds in synced for fd in fds])
+                self.flusher.submit(one.sync.token, [fd for _, fd in part.owners], part.ends)
             if not part.last:
                 return
             self._unpinned.popleft()
@@ -288,8 +329,15 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
     lost: dict[object, OSError] = {}
     results: list[tuple[int, object]] = []
     for one in syncs:
-        failed = one.failed or next((lost[disk] for disk, _, _ in one.sync.replacements if disk in lost), None)
+        disks = dict.fromkeys([*(small.disk for small in one.beside), *(disk for disk, _, _ in one.sync.replacements)])
+        failed = one.failed or next((lost[disk] for disk in disks if disk in lost), None)
         full: DiskFull | None = None
+        for error in replace_beside(one.beside) if failed is None else ():
+            if isinstance(error, DiskFull):
+                full = full or error
+            elif error is not None:
+                failed = failed or error
+                lost.setdefault(getattr(error, "disk", None), error)
         for (disk, path, content), departures in zip(one.sync.replacements, one.departures, strict=True):
             if failed is None and full is None:
                 try:
@@ -304,6 +352,6 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
         if failed is not None:
             whose = getattr(failed, "disk", None)
-            lost.update({disk: failed for disk, _, _ in one.sync.replacements if whose in (None, disk)})
+            lost.update({disk: failed for disk in disks if whose in (None, disk)})
         results.append((one.sync.token, failed or full))
     return results

@@ -14,7 +14,7 @@ from actors.node.runtime.effects import Stop
 from actors.node.runtime.peer_lines import PeerLines
 from actors.node.runtime.steps import Steps
 from actors.node.runtime.waiting import Waiting
-from actors.ports import Directory, Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
+from actors.ports import Directory, Disk, Download, File, Now, Owner, Random, Run, Sync, SyncClass, Work, WorkKind
 from actors.ports.zookeeper import Change, Multi, Read, Reads, Request
 from actors.settings.node_config import NodeConfig
 
@@ -62,9 +62,11 @@ class Runtime:
         replacements: Sequence[tuple[Disk, str, bytes]],
         then: Callable[[Any], None],
         kind: SyncClass = SyncClass.DATA,
+        runs: Sequence[Run] = (),
     ) -> None:
-        """Make files durable and replace small ones; later `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
-        self.syncs.append(Sync(self._token(then), files, replacements, kind))
+        """Make files durable and replace small ones, behind what goes beside each other in `runs`; later `then(None)`,
+        `then(DiskFailed)` or `then(DiskFull)`."""
+        self.syncs.append(Sync(self._token(then), files, replacements, kind, runs))
 
     def work(
         self,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastpath.flusher import Flusher
+from fastpath.flusher import Flusher, sync_beside
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def results(flusher: Flusher, count: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     while len(found) < count:
         assert select.select([flusher.fileno()], [], [], 30)[0], f"only {found} came back"
-        found += flusher.drain()
+        found += [(token, failures[0][1] if failures else 0) for token, failures in flusher.drain()]
     return found
 
 
@@ -77,7 +77,7 @@ def test_it_needs_no_gil(flusher: Flusher, fd: int) -> None:
     sys.setswitchinterval(1000)
     try:
         flusher.submit(1, [fd])
-        found: list[tuple[int, int]] = []
+        found: list[tuple[int, tuple[tuple[int, int], ...]]] = []
         for _ in range(1000):
             usleep(10_000)
             found = flusher.drain()
@@ -85,7 +85,7 @@ def test_it_needs_no_gil(flusher: Flusher, fd: int) -> None:
                 break
     finally:
         sys.setswitchinterval(before)
-    assert found == [(1, 0)]
+    assert found == [(1, ())]
 
 
 def test_close_finishes_what_was_submitted(fd: int) -> None:
@@ -160,6 +160,44 @@ def test_nothing_behind_a_file_that_failed_is_synced(several: list[int]) -> None
         os.close(end)
 
 
+def test_a_run_ends_where_it_fails_and_the_others_go_on(several: list[int]) -> None:
+    """The files behind the runs wait for all of them, and are not synced when one has failed."""
+    ends = os.pipe()
+    lost = ends[1]
+    one, two, three, four, five, six = several
+    for fds, runs, failures, syncs in (
+        ([one, lost, two, three, four, five, six], (3, 5), ((1, errno.EINVAL),), 4),
+        ([one, two, three, lost, lost, five, six], (2, 4, 5), ((3, errno.EINVAL), (4, errno.EINVAL)), 4),
+        ([one, two, three, four, five, six, lost], (2, 4), ((6, errno.EINVAL),), 7),
+        ([one, two, one, three, two, four, five], (2, 4, 6), (), 5),
+        ([lost, -1, one], (0, 0, 1, 1, 2, 2, 2), ((0, errno.EINVAL), (1, errno.EBADF)), 2),
+    ):
+        flusher = Flusher()
+        flusher.submit(1, fds, runs)
+        found: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+        while not found:
+            assert select.select([flusher.fileno()], [], [], 30)[0]
+            found = flusher.drain()
+        assert found == [(1, failures)]
+        assert flusher.syncs == syncs
+        flusher.close()
+    for end in ends:
+        os.close(end)
+
+
+def test_impossible_runs_are_refused(flusher: Flusher, fd: int) -> None:
+    for runs in ((2,), (-1,), (1, 0)):
+        with pytest.raises(ValueError, match="ascending"):
+            flusher.submit(1, [fd], runs)
+    flusher.submit(2, [fd], (0, 1, 1))
+    assert results(flusher, 1) == [(2, 0)]
+
+
+def test_files_without_an_order_each_have_their_error(several: list[int]) -> None:
+    assert sync_beside([]) == []
+    assert sync_beside([several[0], -1, *several]) == [0, errno.EBADF, 0, 0, 0, 0, 0, 0]
+
+
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -191,19 +229,24 @@ print(" ".join(str(fds.index(int(line))) for line in open("order")))
 """
 
 
-def test_files_are_synced_in_the_order_in_which_they_are_named(tmp_path: Path) -> None:
-    """However many jobs the thread took at once: what it took together is a run of jobs, each of whose files it syncs
-    once."""
+def ran(code: str, at: Path) -> str:
+    """What a script prints that finds the syncs of its process in the file `order`."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler to see the calls with")
-    (tmp_path / "shim.c").write_text(SHIM)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=tmp_path, check=True)
+    (at / "shim.c").write_text(SHIM)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=at, check=True)
     root = str(Path(__file__).parents[3])
-    environment = {**os.environ, "LD_PRELOAD": str(tmp_path / "shim.so"), "PYTHONPATH": root}
-    ran = subprocess.run(
-        [sys.executable, "-c", JOBS], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    environment = {**os.environ, "LD_PRELOAD": str(at / "shim.so"), "PYTHONPATH": root}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=at, env=environment, capture_output=True, text=True, check=True
     )
+    return done.stdout.strip()
+
+
+def test_files_are_synced_in_the_order_in_which_they_are_named(tmp_path: Path) -> None:
+    """However many jobs the thread took at once: what it took together is a run of jobs, each of whose files it syncs
+    once."""
     jobs = [[9, 2, 5], [5, 9, 0, 8], [], [1, 2, 0, 7, 7]]
     possible = set()
     for cuts in range(1 << 3):
@@ -213,4 +256,28 @@ def test_files_are_synced_in_the_order_in_which_they_are_named(tmp_path: Path) -
                 runs.append([])
             runs[-1] += job
         possible.add(" ".join(str(one) for run in runs for one in dict.fromkeys(run)))
-    assert ran.stdout.strip() in possible
+    assert ran(JOBS, tmp_path) in possible
+
+
+RUNS = """
+import os, select
+from fastpath.flusher import Flusher
+first = os.open("first", os.O_CREAT | os.O_RDWR)
+fds = [first] + [os.dup(first) for _ in range(499)]
+flusher = Flusher()
+flusher.submit(1, fds, range(5, 496, 5))
+select.select([flusher.fileno()], [], [])
+assert flusher.drain() == [(1, ())]
+print(" ".join(str(fds.index(int(line))) for line in open("order")))
+"""
+
+
+def test_each_run_keeps_its_order_and_what_is_behind_them_comes_last(tmp_path: Path) -> None:
+    """99 runs of five files each, and five behind them."""
+    order = [int(one) for one in ran(RUNS, tmp_path).split()]
+    assert sorted(order) == list(range(500)), "each once"
+    assert order[495:] == [495, 496, 497, 498, 499]
+    for run in range(99):
+        places = [order.index(file) for file in range(5 * run, 5 * run + 5)]
+        assert places == sorted(places), f"run {run} is synced out of order"
+    assert order != sorted(order), "they go beside each other"

@@ -18,7 +18,7 @@ from actors.node.roles.broker.log.future_logs import FutureLogs
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.offset_checkpoints import OffsetCheckpoints
 from actors.node.runtime.runtime import Runtime
-from actors.ports import DiskFailed, DiskFull
+from actors.ports import DiskFailed, DiskFull, Run
 
 
 class CleanStop:
@@ -75,8 +75,4 @@ class CleanStop:
                 log.release()
             then(result)
 
-        self._runtime.sync(
-            [file for _, flush in flushes for file in flush.files],
-            [one for _, flush in flushes for one in flush.replacements],
-            flushed,
-        )
+        self._runtime.sync([], [], flushed, runs=[Run(flush.files, flush.replacements) for _, flush in flushes])

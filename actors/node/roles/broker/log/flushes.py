@@ -2,7 +2,8 @@
 
 This file alone decides what goes with a flush and what its end means. Rules:
 
-1. The logs of one directory are flushed together, and those of one directory do not wait for another's.
+1. The logs of one directory are flushed together, each by itself beside the others, and those of one directory do not wait
+   for another's.
 2. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the log reaches again.
 3. On a full disk a flush waits for room. A directory that fails in it goes offline, and the flush of the others counts.
 """
@@ -16,7 +17,7 @@ from actors.node.roles.broker.log.directory_failures import DirectoryFailures
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.offset_checkpoints import OffsetCheckpoints
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Disk, DiskFailed, DiskFull
+from actors.ports import Disk, DiskFailed, DiskFull, Run
 from fastpath.meters.spread import Spread
 
 NS_SHIFT = 6
@@ -81,9 +82,9 @@ class Flushes:
         except DiskFailed as error:
             then(disk, None if self._failures.fail(replicas, disk, error) else error)
             return
-        replacements = [one for _, flush in flushes for one in flush.replacements]
+        behind = []
         if any(flush.cut for _, flush in flushes):
-            replacements += self._checkpoints.behind_a_cut(replicas, disk)
+            behind = self._checkpoints.behind_a_cut(replicas, disk)
 
         began_ns = self._runtime.stopwatch()
 
@@ -101,4 +102,4 @@ class Flushes:
                     log.flushed(flush)
             then(disk, result)
 
-        self._runtime.sync([file for _, flush in flushes for file in flush.files], replacements, done)
+        self._runtime.sync([], behind, done, runs=[Run(flush.files, flush.replacements) for _, flush in flushes])

@@ -23,7 +23,7 @@ from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.effects import Effects, Stop
 from actors.node.runtime.storage import Storage
 from actors.node.runtime.waiting import Waiting
-from actors.ports import Now, Sync, to_end
+from actors.ports import Now, Run, Sync, to_end
 from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
@@ -248,9 +248,16 @@ class Facade:
         stopped: Stop | None = self.runtime.stopped
         return stopped
 
-    def sync(self, files: Sequence[Any], replacements: Sequence[Any], then: Callable[[Any], None], *_: Any) -> None:
+    def sync(
+        self,
+        files: Sequence[Any],
+        replacements: Sequence[Any],
+        then: Callable[[Any], None],
+        *_: Any,
+        runs: Sequence[Run] = (),
+    ) -> None:
         def run() -> None:
-            self.disk.sync(Sync(0, files, replacements))
+            self.disk.sync(Sync(0, files, replacements, runs=runs))
             then(None)
 
         (self.held_syncs if self.hold_syncs else self.lab.later).append(run)
