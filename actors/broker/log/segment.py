@@ -390,7 +390,7 @@ class Segment:
             self.time_file = self.disk.open(self.path(TIME_INDEX), create=True)
         self._distrust()
         if self.trusted is not None and not self._agree(index):
-            self._cut_to_trusted()
+            self._write_beyond_trusted(index)
         self.trusted = None
         for file, entries in ((self.index_file, index.offsets), (self.time_file, index.times)):
             if file.size < entries.size_bytes:
@@ -474,6 +474,24 @@ class Segment:
         """Trust nothing of the index files if `index` was not read from them."""
         if self.built_again:
             self.trusted, self.built_again = (0, 0), False
+
+    def _write_beyond_trusted(self, index: SegmentIndex) -> None:
+        """Let the index files say what `index` says. They are cut only where they are too long: a cut waits for the file
+        system's journal (ext4: 4 ms each), and many logs are written at a stop."""
+        for suffix, entries, trusted in zip(
+            (INDEX, TIME_INDEX), (index.offsets, index.times), self.trusted or (0, 0), strict=True
+        ):
+            file = self._index_file(suffix)
+            if file is None:
+                continue
+            if file.size > entries.size_bytes:
+                file.truncate(entries.size_bytes)
+            beyond = file.size - trusted
+            if beyond > 0:
+                content = bytes(entries.data(trusted))
+                file.overwrite(trusted, content[:beyond])
+                if len(content) > beyond:
+                    file.append((content[beyond:],))
 
     def _cut_to_trusted(self) -> None:
         for suffix, size in zip((INDEX, TIME_INDEX), self.trusted or (), strict=False):

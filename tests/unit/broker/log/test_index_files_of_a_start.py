@@ -1,4 +1,5 @@
-"""A start cuts nothing off index files: what they have beyond the trusted part goes when the index is written next."""
+"""A start cuts nothing off index files: what they have beyond the trusted part is written over when the index is written
+next."""
 
 from typing import Any
 
@@ -73,6 +74,21 @@ def test_what_comes_behind_a_start_follows_what_was_trusted(changed: list[tuple[
     assert files(log) == files(other) and log.active.trusted is None
     again = reopen(log, clean=True).log
     assert content(again) == content(other)
+
+
+def test_a_log_that_is_written_to_behind_a_start_has_nothing_cut(changed: list[tuple[str, str]]) -> None:
+    """To cut a file waits for the journal: ten thousand logs took over half a minute for it at a clean stop."""
+    log = written(2)
+    stop(log)
+    for number in range(2, 5):
+        log = reopen(log, clean=True).log
+        put(log, build(timestamp_ms=1_000 + number))
+        changed.clear()
+        stop(log)
+        assert changed == [("overwrite", TIME_INDEX[-len(INDEX) :])]
+    other = written(5)
+    stop(other)
+    assert files(log) == files(other)
 
 
 def test_a_log_that_idles_is_cut_when_its_index_grows() -> None:
