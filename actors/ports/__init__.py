@@ -174,7 +174,7 @@ class Run(NamedTuple):
     files: Sequence[File | Directory]
     """One after the other: none is made durable behind one that could not be."""
     replacements: Sequence[tuple[Disk, str, bytes]]
-    """As in `Sync`, but in any order, and behind the files of all runs."""
+    """Small files like those of `Sync`, but in any order, and behind the files of all runs."""
 
 
 class Sync(NamedTuple):
