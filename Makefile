@@ -4,6 +4,7 @@
 #   make run        a cluster of 3 controllers and 3 brokers in the foreground; Ctrl-C stops it
 #   make test       everything that is quick            make test-slow   what takes minutes
 #   make check      lint and the quick unit tests: before each commit
+#   make unit       the quick unit tests alone
 #   make build      compile what changed                make lint        ruff and mypy
 #   make dev        that, and what tests need           make kafka       Apache Kafka's jars and kcat, for tests
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
@@ -25,7 +26,7 @@ SOURCES := $(wildcard fastpath/*.p[yx][xd] fastpath/*/*.p[yx][xd])
 # Each node is a process: where nothing that is compiled may be kept, each compiles every module anew when it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-slow check build dev wheel schemas docs lint bench sim mutants kips demo kafka clean help
+.PHONY: run test test-slow check unit build dev wheel schemas docs lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -83,8 +84,12 @@ lint: dev
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-# The quick tests of the code in one process; the others, and those of whole clusters, are in `make test`.
-check: lint
+# The quick tests of the code in one process; the others, and those of whole clusters, are in `make test`. The type checker
+# has one thread: the tests run beside it.
+check: dev
+	@$(MAKE) --no-print-directory --jobs 2 lint unit
+
+unit: dev
 	$(PY) -m pytest -m "not slow and not long" -n auto -q tests/unit tests/transcripts $(ARGS)
 
 bench: dev kafka

@@ -212,6 +212,7 @@ def groups() -> Iterator[dict[str, Any]]:
         yield group(well | counted, [(TIMES_S[0], set()), (HEALTHY_S + after_s, names), (TIMES_S[2], set())])
 
 
+@pytest.mark.long
 def test_each_rule_fires_for_its_faults_and_for_no_other_and_ends_with_them(tmp_path: Path) -> None:
     done = tried(list(groups()), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,6 +21,8 @@ OPENINGS = re.compile(
 """First words that need another sentence, or that ask the reader who or what is meant."""
 BARE_WHO = re.compile(r"(?<=[.:;] )Who\b|\b(?:to|for|of|from|with|by|let|than|so) who\b")
 """A who that is neither a question nor about somebody named before it: `who asks waits` is said of a client, or a member."""
+WHO, COMMENTED_WHO = re.compile(r"\bwho\b", re.IGNORECASE), re.compile(r"#.*\bwho\b", re.IGNORECASE)
+"""Modules without these words need not be taken apart."""
 WORDS_MIN = 3
 """The fewest words of a first sentence: two name a thing again and say nothing of it."""
 
@@ -75,7 +77,10 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
 
 def bare_who(text: str) -> Iterator[tuple[int, str]]:
     """(line, text) of what says who without saying of whom, in a module's docstrings and comments."""
-    for line, told in (*docstrings(ast.parse(text)), *comments(text)):
+    if WHO.search(text) is None:
+        return
+    commented = comments(text) if COMMENTED_WHO.search(text) else ()
+    for line, told in (*docstrings(ast.parse(text)), *commented):
         if BARE_WHO.search(told.removeprefix("# ")) or told.startswith("# Who "):
             yield line, told
 

@@ -41,6 +41,7 @@ def shown(root: Path) -> list[tuple[int, bytes]]:
     return [row for part in parts for row in zip(part[0].to_pylist(), part[1].to_pylist(), strict=True)]
 
 
+@pytest.mark.long
 def test_the_last_record_of_each_key_is_shown_at_each_step_of_a_cleaning(tmp_path: Path) -> None:
     disk = Watched(str(tmp_path))
     log = PartitionLog(disk, "topic-0", settings(**{**COMPACT, "segment_bytes": 2000}), bytes(range(16)))

@@ -4,6 +4,7 @@ Both logs roll, are cut, closed, killed and opened again, lose records and have 
 both: the last stable offset, the aborted transactions of any range, and what a consumer makes of them, are the model's.
 """
 
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -16,6 +17,7 @@ from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 from tests.unit.broker.log.transactions import aborted, end, last_stable, write
 
+pytestmark = pytest.mark.long
 PRODUCERS = st.integers(1, 4)
 SIDES = st.sampled_from([0, 1])
 

@@ -292,6 +292,7 @@ def in_block(block):
     return {one.number: (set(one.isr), one.leader, Epochs(one.leader_epoch, one.partition_epoch)) for one in block}
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_the_compiled_pass_equals_its_twin(data):

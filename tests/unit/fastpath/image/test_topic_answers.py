@@ -50,6 +50,7 @@ def along(written, view, order, slice_of, **given):
     return b"".join(parts)
 
 
+@pytest.mark.long
 @TWINS
 @given(st.lists(OPS, max_size=40), st.integers(0, 13), IDS, IDS, st.integers(1, 9))
 def test_all_topics_of_a_metadata_answer(ops, version, alive, reachable, slice_of):

@@ -12,6 +12,7 @@ from tests.reference.image import SlowImage
 from tests.unit.metadata.test_image_twin import written_ops
 
 
+@pytest.mark.long
 @settings(
     max_examples=150, deadline=None, suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

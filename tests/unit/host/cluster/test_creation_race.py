@@ -33,6 +33,7 @@ except Exception as error:
 """Makes a cluster in a process of its own, once it is told to begin."""
 
 
+@pytest.mark.long
 def test_of_five_that_make_a_cluster_one_does(tmp_path: Path) -> None:
     for turn in range(2):
         home = tmp_path / str(turn)

@@ -40,6 +40,7 @@ def same(found: dict[str, pa.Table], wanted: dict[str, pa.Table], but: Sequence[
             assert found[name].equals(table), f"{name}: {found[name].to_pylist()} is not {table.to_pylist()}"
 
 
+@pytest.mark.long
 @RANDOM
 @given(
     st.integers(0, 1 << 20), st.sampled_from(["drafts", "released"]), st.sampled_from([1, 7, 60, 10_000]),

@@ -303,6 +303,7 @@ def _story(random: random.Random, never: bool) -> list[Any]:
     return [*told, world.log]
 
 
+@pytest.mark.long
 def test_what_they_cost_in_memory_can_be_measured() -> None:
     from bench.group_memory import AIM_BYTES, measured
 

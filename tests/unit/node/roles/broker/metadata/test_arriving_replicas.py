@@ -50,6 +50,7 @@ def growth(lab: Lab) -> Iterator[int]:
         yield arrived(lab) - before
 
 
+@pytest.mark.long
 def test_twenty_thousand_replicas_come_in_slices_and_take_a_kilobyte_each() -> None:
     lab = Lab(1)
     assign(lab, 100, name="before", topic_id=bytes(16))
