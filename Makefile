@@ -36,7 +36,7 @@ $(VENV)/.made: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no python3 found: install Python 3.11 or newer"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is too old: write PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "make: no venv: install python3-venv, or write VENV=/path/to/one"; exit 1; }
-	$(PY) -m pip install -q --disable-pip-version-check "setuptools>=77" "cython>=3.1" wheel
+	$(PY) -m pip install -q --disable-pip-version-check "setuptools>=77" "cython>=3.1" "shtab>=1.13" wheel
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.made setup.py $(SOURCES)

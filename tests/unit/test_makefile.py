@@ -29,3 +29,10 @@ def test_the_version_stands_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "rayft.__version__"}
+
+
+def test_a_build_by_make_has_what_a_build_by_pip_has() -> None:
+    """`make wheel` builds without pip's isolation: what is not there is left out of the wheel, completions say."""
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    (made,) = re.findall(r"^\$\(VENV\)/\.made:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(needed) - set(re.findall(r'"([^"]+)"', made)) == set()
