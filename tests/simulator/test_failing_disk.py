@@ -60,3 +60,57 @@ def test_a_file_that_stays_keeps_no_other_from_going():
     left = [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
     assert len(removed) > 5
     assert [f"{DIRECTORY}/{name}" for name in left if name.endswith(".log.front.deleted")] == removed[:1]
+
+
+@pytest.mark.parametrize(("number", "stops"), [(errno.ENOSPC, False), (errno.EIO, True)])
+def test_a_name_of_the_metadata_log_that_cannot_be_changed_ends_no_node_with_a_traceback(number, stops):
+    """A broker waits for room, and says why it ends where the device fails."""
+    config = {"metadata.log.max.record.bytes.between.snapshots": "500", "internal.metadata.log.segment.bytes": "2048"}
+    t = OneTopic([1], {}, config)
+    process = t.cluster.brokers[2]
+    renames = []
+
+    def fault(operation, path):
+        if operation == "rename" and path.startswith("__kafka_metadata-0/"):
+            renames.append(path)
+            return number
+        return 0
+
+    process.disk.fault = fault
+    for _ in range(40):
+        if process.stopped_with is None:
+            t.drop()
+            t.create([1])
+            t.world.run_for(200)
+    assert renames and (process.stopped_with is not None) is stops
+    if stops:
+        assert process.stopped_with[1].startswith("the metadata log cannot be ")
+        return
+    process.disk.fault = None
+    for _ in range(10):
+        t.drop()
+        t.create([1])
+        t.world.run_for(200)
+    names = process.disk.listed("__kafka_metadata-0")
+    assert sum(name.endswith(".log") for name in names) < 6 and sum(name.endswith(".checkpoint") for name in names) < 3
+
+
+def test_the_directory_of_a_topic_that_went_gets_another_name_as_soon_as_there_is_room():
+    """Until then no topic of that name begins there: its log would find the segments of the one before."""
+    t = OneTopic([1], {"internal.segment.bytes": "500", "file.delete.delay.ms": "1000"})
+    for _ in range(10):
+        t.produce(bytes(200))
+    process = t.cluster.brokers[1]
+    process.disk.fault = lambda operation, path: errno.ENOSPC if operation == "rename" and path == DIRECTORY else 0
+    t.drop()
+    t.world.run_for(3_000)
+    assert process.disk.found(DIRECTORY)
+    t.create([1])
+    t.world.run_for(3_000)
+    process.disk.fault = None
+    t.until(lambda: not process.disk.found(DIRECTORY))
+    t.stop(1)
+    process.start()
+    t.until(lambda: t.cluster.ready() and t.leader == 1)
+    t.world.run_for(1_000)
+    assert t.produce(b"first") == 0 and t.read() == {0: b"first"}

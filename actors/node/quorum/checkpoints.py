@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile, checkpoint_name, checkpoint_of
-from actors.ports import Buffer, Disk, File
+from actors.ports import Buffer, Disk, DiskFull, File
 from actors.raft import SnapshotId, SnapshotSlice
 from fastpath.records import batch as batches
 from fastpath.records.batch import CorruptBatch
@@ -163,11 +163,17 @@ class Checkpoints:
         self.garbage.append((path + DELETED, None))
 
     def keep(self, kept: Sequence[SnapshotId], added: SnapshotId) -> None:
-        """Keep the checkpoints `kept` and `added` from now on; the rest goes."""
+        """Keep the checkpoints `kept` and `added` from now on; the rest goes. One that finds no room for another name stays
+        until the next time. Raises DiskFailed."""
+        stay = []
         for snapshot in self.ids:
             if snapshot not in kept and snapshot != added:
                 path = self.path(snapshot)
-                self.disk.rename(path, path + DELETED)
+                try:
+                    self.disk.rename(path, path + DELETED)
+                except DiskFull:
+                    stay.append(snapshot)
+                    continue
                 self.garbage.append((path + DELETED, self._open.pop(snapshot, None)))
-        self.ids = sorted({*kept, added})
+        self.ids = sorted({*kept, *stay, added})
         self._warm = None

@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from actors.node.quorum.files import AHEAD, DELETED, DamagedFile, segment_name, segment_of
-from actors.ports import Batch, Buffer, Disk, File
+from actors.ports import Batch, Buffer, Disk, DiskFull, File
 from actors.wire import batch_header
 from actors.wire.batch_header import MAGIC, MAGIC_AT, SIZE_BYTES
 from fastpath.records import batch as batches
@@ -179,9 +179,10 @@ class MetadataLog:
         """Cut the log, so that `end_offset`, a batch boundary, is the next offset. Reads the disk in rare cases."""
         assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         while self.segments and self.segments[-1].base_offset >= end_offset and len(self.segments) > 1:
-            segment = self.segments.pop()
+            segment = self.segments[-1]
             segment.file.truncate(0)
             self._discard(segment)
+            del self.segments[-1]
         if self.segments:
             segment = self.segments[-1]
             position = self._position(segment, end_offset)
@@ -197,7 +198,8 @@ class MetadataLog:
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Throw everything away, and let the log begin, empty, at `offset`."""
         while self.segments:
-            self._discard(self.segments.pop())
+            self._discard(self.segments[-1])
+            del self.segments[-1]
         self._tail.clear()
         self._tail_bytes = 0
         self._cool()
@@ -206,20 +208,23 @@ class MetadataLog:
 
     def delete_below(self, offset: int) -> None:
         """Give up segments that lie wholly below `offset`. The last one stays, and so does one in front of a segment
-        that is ahead."""
+        that is ahead. Raises DiskFull, DiskFailed: the others are still there."""
         settled = False
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset and not self.segments[1].ahead:
             if not settled:  # the name of the next one may have lost `AHEAD` a moment ago
                 self.disk.settle(self.directory)
                 settled = True
-            self._discard(self.segments.pop(0))
+            self._discard(self.segments[0])
+            del self.segments[0]
 
     def _discard(self, segment: Segment) -> None:
+        """Take away a segment's name. Raises DiskFull, DiskFailed: the caller still has it, and may do it again."""
         path = segment.file.path
-        self.disk.rename(path, path + DELETED)
+        if not path.endswith(DELETED):
+            self.disk.rename(path, path + DELETED)
         self.disk.settle(self.directory)
         self.dirty.pop(segment.base_offset, None)
-        self.garbage.append((path + DELETED, segment.file))
+        self.garbage.append((segment.file.path, segment.file))
 
     def take_dirty(self) -> list[Segment]:
         """The segments of the next sync; call `synced` when it is done."""
@@ -229,13 +234,17 @@ class MetadataLog:
         return taken
 
     def synced(self, taken: Sequence[Segment]) -> None:
-        """Note that a sync of those segments is done. Raises DiskFailed."""
+        """Note that a sync of those segments is done. A segment that finds no room for its name keeps the one that it has
+        until the next sync. Raises DiskFailed."""
         for segment in taken:
             segment.syncs -= 1
         for before, segment in pairwise(self.segments):
             if segment.ahead and self._settled(before):
                 path = segment.file.path
-                self.disk.rename(path, path.removesuffix(AHEAD))
+                try:
+                    self.disk.rename(path, path.removesuffix(AHEAD))
+                except DiskFull:
+                    return
                 segment.ahead = False
 
     # -- reading

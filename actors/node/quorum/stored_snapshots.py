@@ -10,7 +10,7 @@ from typing import Any
 from actors.node.quorum.checkpoints import verify
 from actors.node.quorum.store import Store
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Buffer, DiskFull
+from actors.ports import Buffer, DiskFailed, DiskFull
 from actors.raft import Raft, SnapshotId
 
 HEAD_BYTES = 1 << 20
@@ -47,10 +47,15 @@ class StoredSnapshots:
             if result is not None:
                 runtime.stop(1, f"a checkpoint cannot be written: {result}")
                 return
-            start = store.stored(snapshot, raft.epochs.start)
-            if start is not None:
-                raft.snapshot_taken(snapshot, start)
-                store.log.delete_below(start.end_offset)
+            try:
+                start = store.stored(snapshot, raft.epochs.start)
+                if start is not None:
+                    raft.snapshot_taken(snapshot, start)
+                    store.log.delete_below(start.end_offset)
+            except DiskFull as error:
+                runtime.log.error(f"superfluous metadata stays until the next snapshot, there is no room: {error}")
+            except DiskFailed as error:
+                runtime.stop(1, f"the metadata log cannot be written: {error}")
 
         runtime.sync((), [(store.disk, store.checkpoints.path(snapshot), data)], stored)
 

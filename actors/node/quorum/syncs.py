@@ -16,7 +16,7 @@ from actors.node.quorum.log import Segment
 from actors.node.quorum.store import Store
 from actors.node.quorum.transport import Transport
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Disk, DiskFull, SyncClass
+from actors.ports import Disk, DiskFailed, DiskFull, SyncClass
 from actors.raft import Raft, Ready
 from actors.raft.messages import Message
 
@@ -80,7 +80,11 @@ class Syncs:
         if result is not None:
             runtime.stop(1, f"the metadata log cannot be made durable: {result}")
             return
-        self._store.log.synced(dirty)
+        try:
+            self._store.log.synced(dirty)
+        except DiskFailed as error:
+            runtime.stop(1, f"the metadata log cannot be made durable: {error}")
+            return
         sync.done = True
         while self._queue and self._queue[0].done:
             first = self._queue.popleft()

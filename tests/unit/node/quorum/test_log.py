@@ -1,5 +1,6 @@
 """The metadata log on disk: appends, reads, cuts, and what recovery does with damage."""
 
+import errno
 import json
 from contextlib import suppress
 from random import Random
@@ -22,7 +23,7 @@ from actors.node.quorum.files import (
 )
 from actors.node.quorum.log import SECTOR_BYTES, MetadataLog, Segment
 from actors.node.quorum.store import Store
-from actors.ports import Batch, Sync
+from actors.ports import Batch, DiskFailed, DiskFull, Sync
 from actors.raft import HardState, ReplicaKey, SnapshotId
 from fastpath.records.batch import Builder
 from tests.simulator.disk import VirtualDisk
@@ -511,3 +512,48 @@ def test_a_power_cut_while_the_beginning_goes_loses_nothing_behind_it(step: int,
     disk.crash(Random(step), keeps=lambda change: keeps in f"{change.old} {change.new}")
     found = new(disk)
     assert found.start_offset <= start and found.end_offset == made[-1].last_offset + 1
+
+
+class Failing:
+    """Lets an operation of one kind fail, once, behind some that work."""
+
+    def __init__(self, operation: str, number: int, skip: int = 0) -> None:
+        self._operation, self._number, self._skip = operation, number, skip
+
+    def __call__(self, operation: str, path: str) -> int:
+        if operation != self._operation:
+            return 0
+        self._skip -= 1
+        return self._number if self._skip == -1 else 0
+
+
+@pytest.mark.parametrize(("operation", "skip"), [("rename", 0), ("settle", 0), ("settle", 1)])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_segment_is_part_of_the_log_until_its_name_has_gone(operation: str, skip: int, number: int) -> None:
+    disk = VirtualDisk()
+    made = filled(disk)
+    log = new(disk)
+    start = log.segments[2].base_offset
+    disk.fault = Failing(operation, number, skip)
+    with pytest.raises((DiskFull, DiskFailed)):
+        log.delete_below(start)
+    assert plain(contents(log)) == plain(made)
+    log.delete_below(start)
+    assert log.start_offset == start and not [name for name in disk.names(DIRECTORY) if name.endswith(DELETED * 2)]
+    assert len(log.garbage) == 2
+    assert contents(new(disk), start) == [one for one in plain(made) if one.base_offset >= start]
+
+
+def test_a_segment_that_finds_no_room_for_its_name_gets_it_with_the_next_sync() -> None:
+    disk = VirtualDisk()
+    log = new(disk, 300)
+    made = [batch(number) for number in range(8)]
+    log.append(made, 0)
+    assert any(segment.ahead for segment in log.segments)
+    disk.fault = Failing("rename", errno.ENOSPC)
+    sync(disk, log)
+    assert [segment.ahead for segment in log.segments[1:]] == [True] * (len(log.segments) - 1)
+    log.append([batch(8)], 0)
+    sync(disk, log)
+    assert not any(segment.ahead for segment in log.segments)
+    assert contents(new(disk, 300)) == plain([*made, batch(8)])

@@ -240,9 +240,11 @@ class LogCleaner:
             self._go_on(running, result)
             return
         self._end(running)
-        partition, disk = running.partition, running.log.disk
-        if not self._logs.failures.fail(self._replicas, disk, result):
-            self._runtime.stop(1, f"the cleaned segments of {partition!r} cannot be made durable: {result}")
+        self._unsynced(running.partition, running.log, result)
+
+    def _unsynced(self, partition: Partition, log: PartitionLog, error: DiskFailed) -> None:
+        if not self._logs.failures.fail(self._replicas, log.disk, error):
+            self._runtime.stop(1, f"the cleaned segments of {partition!r} cannot be made durable: {error}")
 
     def _spend(self, size: int) -> None:
         limit = self._cache.value("log.cleaner.io.max.bytes.per.second")
@@ -278,11 +280,14 @@ class LogCleaner:
         except (DiskFull, DiskFailed) as error:
             self._directories.job_done(log.disk, error)
         else:
-            self._runtime.sync([log.names.listing], [], bound(self._remove, log, left))
+            self._runtime.sync([log.names.listing], [], bound(self._remove, running.partition, log, left))
 
-    def _remove(self, log: PartitionLog, left: Segment, result: object) -> None:
+    def _remove(self, partition: Partition, log: PartitionLog, left: Segment, result: object) -> None:
         """Remove what a cleaning has left: it has no name any more that a start would use, also after a power cut."""
         disk = log.disk
+        if isinstance(result, DiskFailed):
+            self._unsynced(partition, log, result)
+            return
         if isinstance(result, Exception) or self._directories.failed(disk):
             self._directories.job_done(disk, result)
             return

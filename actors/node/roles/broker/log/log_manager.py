@@ -116,8 +116,10 @@ class LogManager:
         settings = self._cache.settings(topic)
         claimed, futures = self.claims.claim(topic, topic_id, number, settings)
         if claimed is None:
-            disk = self.directories.place(topic_id, number)
-            return self._loader.create(disk, partition_name(topic, number), settings, topic_id), settings, 0
+            disk, name = self.directories.place(topic_id, number), partition_name(topic, number)
+            if not self.retired.free(disk, name):
+                return None
+            return self._loader.create(disk, name, settings, topic_id), settings, 0
         directory, found = claimed
         if self.directories.failed(directory.disk):
             return None

@@ -6,9 +6,10 @@ This file alone decides:
    own. It is unlinked after `file.delete.delay.ms`, in a thread; so are segments. Until then readers may have them open.
 2. Files of which nobody has said that they may go are set aside under a name of their own, and stay.
 3. In a directory that is offline nothing is renamed and nothing removed: the next start finds files that nobody claims.
+4. A name that finds no room to be changed is tried again until it is. Nothing else begins under it meanwhile.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from actors.broker.log.directories.directory import STRAY, PartitionDirectory, retired_name
 from actors.broker.log.log import PartitionLog
@@ -19,6 +20,8 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Disk, DiskFailed, DiskFull
 from actors.settings.topics import TopicSettings
 
+AGAIN_MS = 1000
+
 
 class RetiredFiles:
     """Takes files out of a broker's log directories."""
@@ -26,6 +29,8 @@ class RetiredFiles:
     def __init__(self, runtime: Runtime, directories: LogDirectories) -> None:
         self._runtime = runtime
         self._directories = directories
+        self.stuck: dict[tuple[Disk, str], Callable[[], None]] = {}
+        """(disk, name) that is to have another name, as soon as there is room for it -> what tries again."""
 
     # ---- whole logs
 
@@ -45,15 +50,53 @@ class RetiredFiles:
     ) -> None:
         """Take a partition's directory away (rule 1). `log`: the log that has its files open."""
         retired = retired_name(topic, number, "delete", self._runtime.random.uuid())
-        if not self._directories.rename(disk, name, retired):
-            return  # the next start on the repaired disk finds files that nobody claims
 
         def later() -> None:
             if log is not None:
                 log.release()
             self.remove(disk, retired)
 
-        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + settings.file_delete_delay_ms, later)
+        def renamed() -> None:
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + settings.file_delete_delay_ms, later)
+
+        self._rename(disk, name, retired, renamed)
+
+    def free(self, disk: Disk, name: str) -> bool:
+        """Whether a log may begin under that name: what had it before has another one."""
+        again = self.stuck.get((disk, name))
+        if again is not None:
+            again()
+        return (disk, name) not in self.stuck
+
+    def _rename(self, disk: Disk, name: str, to: str, then: Callable[[], None]) -> bool:
+        """Give a name another one, now or when there is room (rule 4), then `then`. Returns whether it has it now. Where the
+        device fails, the next start on the repaired disk finds files that nobody claims."""
+        key, told, done = (disk, name), False, False
+
+        def again() -> None:
+            nonlocal told, done
+            if self.stuck.get(key) is not again or self._directories.failed(disk):
+                self.stuck.pop(key, None)
+                return
+            try:
+                disk.rename(name, to)
+            except DiskFull as error:
+                if not told:
+                    told = True
+                    self._directories.noted(error)
+                self._runtime.waiting.timers.at(self._runtime.now.mono_ms + AGAIN_MS, again)
+                return
+            except DiskFailed as error:
+                del self.stuck[key]
+                self._directories.job_done(disk, error)
+                return
+            del self.stuck[key]
+            done = True
+            then()
+
+        self.stuck[key] = again
+        again()
+        return done
 
     def remove(self, disk: Disk, name: str) -> None:
         """Unlink a directory now."""
@@ -92,9 +135,9 @@ class RetiredFiles:
 
     def stray(self, disk: Disk, name: str, topic: str, number: int) -> str | None:
         """Rename a partition's directory to a name that is not used. Returns the new name; None: the rename has
-        failed."""
+        failed, or waits for room."""
         stray = retired_name(topic, number, STRAY, self._runtime.random.uuid())
-        return stray if self._directories.rename(disk, name, stray) else None
+        return stray if self._rename(disk, name, stray, _nothing) else None
 
     # ---- segments
 
@@ -119,6 +162,10 @@ class RetiredFiles:
         """Run unlinking in a thread."""
         if jobs:
             self._runtime.work(lambda: _each(jobs), lambda result: self._directories.job_done(disk, result))
+
+
+def _nothing() -> None:
+    """What has a name that says all needs no more."""
 
 
 def _each(jobs: list[Job]) -> None:
