@@ -214,7 +214,7 @@ class FailingDirectories:
         """A replica that was here, went to other brokers and came back lies in the first directory now. A broker does not
         start with both copies, unless a move has left one behind: an operator takes the one away that is out of date."""
         here = process.disk
-        for name in repaired.names(""):
+        for name in repaired.listed(""):
             same = read_topic_id(here, name) == read_topic_id(repaired, name) is not None
             move = read_move(here, name, LEAVING) or read_move(here, name, ARRIVED)
             if same and (move is None or move not in (read_move(repaired, name, mark) for mark in (LEAVING, ARRIVED))):
@@ -256,8 +256,8 @@ class FailingDirectories:
         if self._bare(process):
             process.disk.remove(DIRECTORY_IDS)
         self._away = None
-        for name in disk.names(""):
-            if process.disk.exists(f"{name}/partition.metadata"):
+        for name in disk.listed(""):
+            if process.disk.found(f"{name}/partition.metadata"):
                 disk.remove(name)
         process.more[0] = disk
         self._faults.world.say(process.name, "its old second log directory is back")

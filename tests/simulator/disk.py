@@ -108,13 +108,18 @@ class VirtualFile:
         self.failed: DiskFailed | None = None
         """The error of the device that an operation had."""
 
-    def _step(self, operation: str) -> None:
+    def _step(self, operation: str, part: Callable[[Random], None] | None = None) -> None:
+        """Begin an operation. `part` makes some of it, where the device ends it short."""
+        if self.disk.looked_at:
+            return
         if self.failed is not None:
             raise self.failed
         try:
             self.disk.step(operation, self.path)
         except DiskFailed as error:
             self.failed = error
+            if part is not None and self.disk.short is not None:
+                part(self.disk.short)
             raise
 
     @property
@@ -131,16 +136,19 @@ class VirtualFile:
         return self.inode.modified_ms
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        self._step("append")
         data = b"".join(bytes(part) for part in parts)
+        self._step("append", lambda random: self._appended(data[: random.randrange(len(data) + 1)]))
         if self.disk.append_fails is not None and self.disk.append_fails(self.path):
             self.disk.refused += 1
             raise DiskFailed(errno.EIO, "append failed", self.path)
         self.disk.take_room(self, len(data))
+        self._appended(data)
+        return len(self.inode.data)
+
+    def _appended(self, data: bytes) -> None:
         self.inode.data += data
         self.inode.ends.append(len(self.inode.data))
         self.disk.appended_bytes += len(data)
-        return len(self.inode.data)
 
     def read(self, position: int, size: int) -> memoryview | None:
         self._step("read")
@@ -167,7 +175,10 @@ class VirtualFile:
 
     def overwrite(self, position: int, data: Buffer) -> None:
         assert position + len(data) <= len(self.inode.data), "overwrite is for bytes that exist"
-        self._step("overwrite")
+        self._step("overwrite", lambda random: self._over(position, bytes(data)[: random.randrange(len(data) + 1)]))
+        self._over(position, data)
+
+    def _over(self, position: int, data: Buffer) -> None:
         self.inode.data[position : position + len(data)] = data
 
     def truncate(self, size: int) -> None:
@@ -209,8 +220,7 @@ def _beside(runs: list[list[Callable[[], None]]], order: Random) -> Iterator[Non
 def _make_durable(file: object) -> None:
     """What the host does for a file of a sync. Raises DiskFailed."""
     assert isinstance(file, VirtualFile | VirtualDirectory)
-    file.disk.step("sync", file.path)
-    file.disk._may_fail(file.path)
+    file.disk._sync_step(file.path)
     if isinstance(file, VirtualDirectory):
         file.disk._settle(file.path)
         return
@@ -304,6 +314,12 @@ class VirtualDisk:
         """All failures since the process began, lack of room included."""
         self.fault: Callable[[str, str], int] | None = None
         """(operation, path) -> the error number with which it fails; 0: it does not."""
+        self.looked_at = False
+        """Whether somebody looks who is no part of the node: nothing fails then."""
+        self.short: Random | None = None
+        """How much of a write that the device ends is made; None: nothing of it."""
+        self.lacked = 0
+        """How often the adversary has let room or descriptors be short since the process began."""
         self.steps = 0
         """Operations since the disk was made."""
         self.kept_size = 0
@@ -318,10 +334,13 @@ class VirtualDisk:
 
     def step(self, operation: str, path: str) -> None:
         """Begin an operation. Raises what the adversary wants."""
+        if self.looked_at:
+            return
         self.steps += 1
         number = self.fault(operation, path) if self.fault is not None else 0
         if number:
             self.refused += number not in FULL
+            self.lacked += number in FULL
             raise self.error(number, f"{operation} fails: {errno.errorcode[number]}", path)
 
     def error(self, number: int, sentence: str, path: str) -> DiskFull | DiskFailed:
@@ -344,6 +363,10 @@ class VirtualDisk:
 
     def names(self, path: str) -> list[str]:
         self.step("names", path)
+        return self.listed(path)
+
+    def listed(self, path: str) -> list[str]:
+        """The names in a directory, for who only looks at it: no operation of the node."""
         if self.gone:
             return []
         prefix = f"{path}/" if path else ""
@@ -351,6 +374,10 @@ class VirtualDisk:
 
     def exists(self, path: str) -> bool:
         self.step("exists", path)
+        return self.found(path)
+
+    def found(self, path: str) -> bool:
+        """Whether the node would find that name, for who only looks."""
         return not self.gone and self.holds(path)
 
     def holds(self, path: str) -> bool:
@@ -364,6 +391,8 @@ class VirtualDisk:
         if not moved:
             self.refused += 1
             raise DiskFailed(errno.ENOENT, "rename failed: no such file", old)
+        if self.files.below[new] > 0:
+            raise DiskFailed(errno.ENOTEMPTY, "rename failed: directory not empty", old)
         for name in moved:
             del self.files[name]
         change = self._change(old, new)
@@ -465,6 +494,14 @@ class VirtualDisk:
             _replace(one, next(given, None))
             yield
 
+    def _sync_step(self, path: str) -> None:
+        try:
+            self.step("sync", path)
+        except DiskFailed:
+            self.failed_syncs += 1
+            raise
+        self._may_fail(path)
+
     def _may_fail(self, path: str) -> None:
         if self.sync_fails is not None and self.sync_fails(path):
             self.failed_syncs += 1
@@ -472,8 +509,14 @@ class VirtualDisk:
             raise DiskFailed(errno.EIO, "sync failed", path)
 
     def replace(self, path: str, content: Buffer) -> None:
-        """Write a small file whole, durable at once. Raises DiskFull, DiskFailed."""
-        self.step("replace", path)
+        """Write a small file whole, durable at once. Raises DiskFull, DiskFailed: it may have been written nevertheless, if
+        its directory was not synced."""
+        try:
+            self.step("replace", path)
+        except DiskFailed:
+            if self.short is not None and self.short.randrange(2):
+                self._replaced_by(path, content)
+            raise
         self._may_fail(path)
         if self.replace_full is not None and self.replace_full(path):
             self.refused += 1
@@ -481,6 +524,9 @@ class VirtualDisk:
         if self.kept_size:
             self._take(path, len(memoryview(content).cast("B")), records=False)
             self._give_back(len(self.files[path].data) if path in self.files else 0)
+        self._replaced_by(path, content)
+
+    def _replaced_by(self, path: str, content: Buffer) -> None:
         inode = Inode(path)
         inode.data += content
         inode.make_durable()

@@ -181,11 +181,15 @@ class Faults:
         self.world.say(process.name, "starts")
         try:
             process.start()
-        except DiskFull:
+        except Exception as error:
+            if not self._may_fail(process, error):
+                raise Violation("restarts_succeed", f"{process.name} does not start: {error!r}") from error
             process.node = None
             self._later(500, 1_000, lambda: self._start(process))
-        except Exception as error:
-            raise Violation("restarts_succeed", f"{process.name} does not start: {error!r}") from error
+
+    def _may_fail(self, process: Process, error: Exception) -> bool:
+        """Whether a start may end like that: it is tried again."""
+        return isinstance(error, DiskFull)
 
     def kill(self) -> bool:
         """Kill some processes with kill -9."""
@@ -449,7 +453,7 @@ class Faults:
         if topic[0] not in "tx" or replica is None:
             return []
         disk = replica.log.disk
-        logs = [file for file in disk.names(directory) if file.endswith(".log")]
+        logs = [file for file in disk.listed(directory) if file.endswith(".log")]
         return [
             (disk, directory, file)
             for file, behind in pairwise(logs)

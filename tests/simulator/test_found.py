@@ -71,6 +71,14 @@ FOUND = [
     ("replicas_identical", "purged", 6224328),
     ("restarts_succeed", "voters", 6224453),
     ("no_proposal_is_left", "pushed", 7281003),
+    ("no_node_crashes", "failing disks", 2),
+    ("no_node_crashes", "failing disks", 33),
+    ("no_node_crashes", "failing disks", 59),
+    ("no_node_crashes", "failing disks", 104),
+    ("no_node_crashes", "failing disks", 130),
+    ("replica_in_one_directory", "failing disks", 143),
+    ("failed_sync_is_final", "failing disks", 105),
+    ("no_acknowledged_record_lost", "failing disks", 47),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

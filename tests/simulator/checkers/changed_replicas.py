@@ -43,7 +43,7 @@ class ChangedReplicas:
             return
         me, seen = broker.cache.me, self._seen.setdefault(process.name, {})
         changed: list[tuple[Partition, Standing]] = []
-        for partition in broker.replicas:
+        for partition in (*broker.replicas, *self._offline(broker, seen)):
             log = partition.log
             now = (
                 partition.leader_epoch, partition.high_watermark, partition.leader == me, log.log_end_offset,
@@ -57,3 +57,13 @@ class ChangedReplicas:
             for function in self._hooks.changed:
                 for partition, before in changed:
                     function(process, partition, before)
+
+    @staticmethod
+    def _offline(broker: Any, seen: dict[Partition, Standing]) -> list[Partition]:
+        """Replicas that were here in the last look and are offline now: the turn may have committed something and said so
+        before their directory failed."""
+        if not broker.replicas.offline:
+            return []
+        offline = [one for one in seen if (one.topic_id, one.number) in broker.replicas.offline]
+        here = set(broker.replicas)
+        return [one for one in offline if one not in here]

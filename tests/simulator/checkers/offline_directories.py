@@ -82,7 +82,8 @@ class OfflineDirectories:
             if why is not Offline.FAILED or topic < 0:
                 continue
             name = f"{image.topic_name(topic)}-{number}"
-            if process.disk.exists(f"{name}/partition.metadata") and not role.logs.directories.failed(process.disk):
+            touched = process.disk.refused or process.disk.lacked or role.logs.directories.failed(process.disk)
+            if process.disk.found(f"{name}/partition.metadata") and not touched:
                 raise Violation(self.name, f"{process.name} has given up {name}, which is in a directory that works")
 
     def _known(self, process: Any) -> None:

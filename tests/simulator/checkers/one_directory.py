@@ -48,13 +48,14 @@ class OneDirectory:
     def _look(self, process: Any) -> None:
         logs, replicas = process.node.broker.logs, process.node.broker.replicas
         left = {(id(log.disk), log.directory) for log in logs.futures.superseded}
+        left |= {(id(disk), name) for disk, name in logs.retired.stuck}
         filled = [*logs.futures.by_partition.values(), *logs.futures.resumed.values()]
         futures = {(id(log.disk), log.directory) for log in filled}
         futures |= {(id(place.disk), one.name) for found in logs.claims.futures.values() for place, one in found}
         for disk in process.disks:
             if logs.directories.failed(disk):
                 continue
-            for directory in disk.names(""):
+            for directory in disk.listed(""):
                 parsed = parse_name(directory)
                 if parsed is None or parsed[2] not in ("", "future"):
                     continue

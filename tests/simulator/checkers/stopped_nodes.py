@@ -20,6 +20,7 @@ class StoppedNodes:
     def ended(self, process: Any) -> None:
         """A process was killed, or it stopped: then it must have a reason."""
         refused, process.disk.refused = process.disk.refused, 0
+        lacked, process.disk.lacked = process.disk.lacked, 0
         elsewhere = sum(disk.refused for disk in process.more)
         for disk in process.more:
             disk.refused = 0
@@ -27,7 +28,11 @@ class StoppedNodes:
             return
         if elsewhere and process.node._stopping:
             return  # the last flush of a controlled shutdown failed
+        if lacked and process.node.controller is not None:
+            return  # a controller does not wait for room
         code, sentence = process.stopped_with
+        if lacked > 1 and "renamed in part only" in sentence:
+            return  # room was short on the way back as well
         well = not process.node._stopping if code == 0 else not refused and not self.was_rotten(process.name)
         if well:
             raise Violation(self.name, f"{process.name} stopped with {code}: {sentence}")

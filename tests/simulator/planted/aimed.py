@@ -450,7 +450,7 @@ class LastMembers(FailingDirectories):
 
     def _last(self, process: Process) -> bool:
         image, me = self._faults.metadata.image, int(process.name[1:])
-        rows = [row for row in self._rows(process) if process.more[0].exists(self._name(row))]
+        rows = [row for row in self._rows(process) if process.more[0].found(self._name(row))]
         return any(set(image.isr(row)) == {me} for row in rows)
 
     def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
@@ -500,7 +500,7 @@ class RelocatedFaults(AimedFaults):
             "filled": any(log.log_end_offset > 0 for log in futures.by_partition.values()),
             "settling": bool(futures.held),
             "taken": bool(futures.superseded),
-            "named": any(name.endswith("-delete") for disk in process.disks for name in disk.names("")),
+            "named": any(name.endswith("-delete") for disk in process.disks for name in disk.listed("")),
         }
         if there[step]:
             self._mover = None

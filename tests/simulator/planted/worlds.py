@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from actors.metadata.topic_names import OFFSETS_TOPIC
-from tests.simulator import by_address, faults, simulation, unclean
+from tests.simulator import by_address, failing_disks, faults, simulation, unclean
 from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
@@ -569,6 +569,17 @@ WORLDS: dict[str, Kind] = {
         faulty_ms=30_000,
         pause_ms=(100, 2_500),
         simulation=unclean.Unclean,
+    ),
+    "failing disks": Kind(
+        failing_disks.shape,
+        failing_disks.FailingDisks,
+        faulty_ms=7_000,
+        pause_ms=(50, 600),
+        purge_ms=400,
+        relocation_ms=250,
+        keyed_pause_ms=120,
+        begun=failing_disks.often,
+        simulation=failing_disks.OnFailingDisks,
     ),
     "quiet": Kind(
         _shape("quiet", [THREE, PAIR], REBALANCED),
