@@ -1,11 +1,14 @@
 """What it costs producers that brokers read what is at rest meanwhile.
 
-    python -m bench.scrubbing [--pairs N] [--seconds S] [--rate BYTES]
+    python -m bench.scrubbing [--pairs N] [--seconds S] [--rate BYTES] [--alone]
 
 Three brokers on this machine, one topic with three replicas and records at rest. The setting that reads them
 (rayft.log.scrub.bytes.per.second: --rate, or 0) alternates, and a producer of librdkafka measures its rate in each half of
 a pair: acks=all, 1 KiB records, lz4. Prints the rates, the CPU time of the brokers for each record, and the median of the
 pairs' ratios.
+
+With --alone nobody produces: it prints how much of a core each broker takes to read at that rate, which other users of the
+machine hardly distort. A broker that has a core to itself loses that share of its rate at most.
 """
 
 import argparse
@@ -33,6 +36,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=6.0, help="of each half of a pair")
     parser.add_argument("--rate", type=int, default=4194304, help="bytes a second that each broker reads")
+    parser.add_argument("--alone", action="store_true", help="what reading takes by itself")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as home,
@@ -45,6 +49,9 @@ def main() -> None:
         producer = Producer(servers | {"acks": "all", "linger.ms": 5, "compression.type": "lz4"})
         brokers = [_process(Path(home) / "c" / f"broker-{id}") for id in (1, 2, 3)]
         _produced(producer, 3 * options.seconds)  # something at rest
+        if options.alone:
+            _alone(options, cluster.address(1), brokers)
+            return
         ratios, costs = [], []
         for pair in range(options.pairs):
             found = {}
@@ -64,6 +71,23 @@ def main() -> None:
         passes = sum(len(re.findall("read what is at rest", text)) for text in texts)
     rate, cost = statistics.median(ratios), statistics.median(costs)
     print(f"median of {len(ratios)} pairs: rate x{rate:.4f}, CPU a record x{cost:.4f}; at least {passes} readings")
+
+
+def _alone(options: argparse.Namespace, address: tuple[str, int], brokers: list[int]) -> None:
+    shares = []
+    for pair in range(options.pairs):
+        found = {}
+        for rate in (0, options.rate) if pair % 2 else (options.rate, 0):
+            _set(address, rate)
+            time.sleep(1.5)
+            cpu, began = _cpu(brokers), time.monotonic()
+            time.sleep(options.seconds)
+            found[rate] = (_cpu(brokers) - cpu) / (time.monotonic() - began) / len(brokers)
+        shares.append(found[options.rate] - found[0])
+        print(
+            f"a broker takes {found[0]:.4f} of a core off, {found[options.rate]:.4f} on: {shares[-1]:+.4f}", flush=True
+        )
+    print(f"median of {len(shares)} pairs: {statistics.median(shares):.4f} of a core at {options.rate} bytes a second")
 
 
 def _process(directory: Path) -> int:
