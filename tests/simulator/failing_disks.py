@@ -42,7 +42,7 @@ FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
 READING = {"open", "read", "names", "exists", "space"}
 """Operations that need no room."""
 OPERATIONS: Sequence[frozenset[str]] = (
-    frozenset(), frozenset({"rename"}), frozenset({"create"}), frozenset({"append"}), frozenset({"replace"}),
+    frozenset(), frozenset({"rename"}), frozenset({"rename"}), frozenset({"rename", "remove"}), frozenset({"create"}), frozenset({"append"}), frozenset({"replace"}),
     frozenset({"sync"}), frozenset({"sync", "settle"}), frozenset({"remove"}), frozenset({"truncate", "overwrite"}),
     frozenset({"rename", "create", "remove"}), frozenset({"open", "read"}), frozenset({"names", "exists", "space"}),
 )  # fmt: skip
@@ -364,7 +364,7 @@ def shape(seed: int) -> Shape:
         choose.choice((1, 2)), choose.choice((1, 1, 3)), 3, config, topics, 2, 1, not choose.randrange(4), 0,
         directories=directories,
     )  # fmt: skip
-    work = choose.choice(("plain", "deleted", "compacted", "moved", "transactions"))
+    work = choose.choice(("plain", "deleted", "compacted", "compacted", "moved", "moved", "transactions"))
     if work == "deleted":
         return found._replace(purge=True)
     if work == "compacted":
