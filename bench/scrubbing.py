@@ -28,7 +28,9 @@ from actors.wire.messages import message
 
 TOPIC, PARTITIONS = "at-rest", 6
 CONFIG = {"rayft.log.scrub.bytes.per.second": "0", "rayft.log.scrub.interval.ms": "1000"}
-SETTINGS = {"segment.bytes": "8388608", "retention.bytes": "100000000"}
+SETTINGS = {"segment.bytes": "1048576", "retention.bytes": "100000000"}
+AT_REST = 48 << 20
+"""So many bytes are there before anything is measured, in sealed segments: what is not sealed is not read."""
 
 
 def main() -> None:
@@ -48,7 +50,7 @@ def main() -> None:
         admin.create_topics([topic])[TOPIC].result(30)
         producer = Producer(servers | {"acks": "all", "linger.ms": 5, "compression.type": "lz4"})
         brokers = [_process(Path(home) / "c" / f"broker-{id}") for id in (1, 2, 3)]
-        _produced(producer, 3 * options.seconds)  # something at rest
+        _fill(Producer(servers | {"acks": "all", "linger.ms": 5}))
         if options.alone:
             _alone(options, cluster.address(1), brokers)
             return
@@ -74,20 +76,29 @@ def main() -> None:
 
 
 def _alone(options: argparse.Namespace, address: tuple[str, int], brokers: list[int]) -> None:
-    shares = []
+    shares, costs = [], []
     for pair in range(options.pairs):
         found = {}
         for rate in (0, options.rate) if pair % 2 else (options.rate, 0):
             _set(address, rate)
             time.sleep(1.5)
-            cpu, began = _cpu(brokers), time.monotonic()
+            cpu, read, began = _cpu(brokers), _read(brokers), time.monotonic()
             time.sleep(options.seconds)
-            found[rate] = (_cpu(brokers) - cpu) / (time.monotonic() - began) / len(brokers)
-        shares.append(found[options.rate] - found[0])
+            lasted = (time.monotonic() - began) * len(brokers)
+            found[rate] = (_cpu(brokers) - cpu) / lasted, (_read(brokers) - read) / lasted
+        (off, nothing), (on, size) = found[0], found[options.rate]
+        shares.append(on - off)
+        costs.append((on - off) / max(size - nothing, 1) * (1 << 20))
         print(
-            f"a broker takes {found[0]:.4f} of a core off, {found[options.rate]:.4f} on: {shares[-1]:+.4f}", flush=True
+            f"a broker takes {off:.4f} of a core off, {on:.4f} on, {on - off:+.4f}; reads {nothing:9.0f} and {size:9.0f} "
+            f"bytes a second: {1000 * costs[-1]:.2f} ms a MiB",
+            flush=True,
         )
-    print(f"median of {len(shares)} pairs: {statistics.median(shares):.4f} of a core at {options.rate} bytes a second")
+    cost = statistics.median(costs)
+    print(
+        f"median of {len(shares)} pairs: {statistics.median(shares):.4f} of a core, {1000 * cost:.2f} ms a MiB; at "
+        f"{options.rate} bytes a second {cost * options.rate / (1 << 20):.4f} of a core"
+    )
 
 
 def _process(directory: Path) -> int:
@@ -105,6 +116,20 @@ def _cpu(processes: list[int]) -> float:
     """Seconds of CPU so far."""
     found = [Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split() for one in processes]
     return sum(int(one[11]) + int(one[12]) for one in found) / 100
+
+
+def _read(processes: list[int]) -> int:
+    """Bytes that were read so far, from files and sockets."""
+    return sum(int(Path(f"/proc/{one}/io").read_text().split()[1]) for one in processes)
+
+
+def _fill(producer: Producer) -> None:
+    value = bytes(range(256)) * 4
+    for count in range(AT_REST // len(value)):
+        producer.produce(TOPIC, value, partition=count % PARTITIONS)
+        if not count % 1000:
+            producer.flush(60)
+    assert producer.flush(60) == 0
 
 
 def _measured(run: Callable[[], float], processes: list[int]) -> tuple[float, float]:
