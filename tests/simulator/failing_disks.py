@@ -42,10 +42,19 @@ FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
 READING = {"open", "read", "names", "exists", "space"}
 """Operations that need no room."""
 OPERATIONS: Sequence[frozenset[str]] = (
-    frozenset(), frozenset({"rename"}), frozenset({"rename"}), frozenset({"rename", "remove"}), frozenset({"create"}), frozenset({"append"}), frozenset({"replace"}),
-    frozenset({"sync"}), frozenset({"sync", "settle"}), frozenset({"remove"}), frozenset({"truncate", "overwrite"}),
-    frozenset({"rename", "create", "remove"}), frozenset({"open", "read"}), frozenset({"names", "exists", "space"}),
-)  # fmt: skip
+    frozenset(),
+    *3 * (frozenset({"rename"}),),
+    frozenset({"rename", "create", "remove"}),
+    frozenset({"create"}),
+    frozenset({"append"}),
+    frozenset({"replace"}),
+    frozenset({"sync"}),
+    frozenset({"sync", "settle"}),
+    frozenset({"remove"}),
+    frozenset({"truncate", "overwrite"}),
+    frozenset({"open", "read"}),
+    frozenset({"names", "exists", "space"}),
+)
 """What an adversary lets fail: one of these; none named: every operation."""
 MENU = {
     "operations fail": 14, "broker loses power": 3, "unnoticed power cut": 1, "controllers lose power": 1, "kill": 2,
