@@ -86,7 +86,10 @@ def _name_all(log: PartitionLog) -> None:
 
 def withdraw(log: PartitionLog) -> None:
     """Take back the name of a segment that is to take the place of others, also for the next start: the caller is to
-    change the log otherwise, or has given up. Raises DiskFull, DiskFailed, Torn."""
+    change the log otherwise, or has given up. Raises DiskFull, DiskFailed, Torn, also where the log was torn before: some of
+    the old segments may have gone, so what stands there may be the only copy."""
+    if log.torn is not None:
+        raise log.torn
     if log.standing is not None:
         try:
             log.standing.rename(CLEANED)

@@ -1,9 +1,9 @@
 """Every sequence of disk operations of a log, with a fault at each of its steps and a crash after it.
 
 A sequence runs once to count its steps. Then it runs again for each step and each way to fail: no room or a failing device,
-once, for three operations, or from then on. After that the log that is in memory and the one that a start finds must have
-what they should: a failed operation may be done, half done in whole segments, or not begun, and may be repeated. What was
-durable stays, and what was removed durably does not come back.
+once, twice, for three operations, or from then on. After that the log that is in memory and the one that a start finds must
+have what they should: a failed operation may be done, half done in whole segments, or not begun, and may be repeated. What
+was durable stays, and what was removed durably does not come back.
 """
 
 import errno
@@ -36,7 +36,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
 FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
 HOWS = 6
 """Ways to crash: see `crash`."""
-LASTS = {"once": 1, "for a time": 3, "from now on": 1 << 30}
+LASTS = {"once": 1, "also on the way back": 2, "for a time": 3, "from now on": 1 << 30}
 
 
 class Adversary:

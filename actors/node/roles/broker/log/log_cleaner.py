@@ -265,14 +265,15 @@ class LogCleaner:
         self._look_ms = now.mono_ms
 
     def _end(self, running: RunningCleaning) -> None:
-        """End a cleaning early, and unlink what it has left."""
+        """End a cleaning early, and unlink what it has left. Where names have changed in part only, all is left to the next
+        start: what stands in the place of others may be the only copy."""
         if self._running.get(running.partition) is running:
             del self._running[running.partition]
         running.steps.close()
         log, left, retired = running.log, running.cleaning.leftover, running.cleaning.retired
         if retired is not None:
             self._logs.retired.retire_segments(running.partition, retired.segments, retired.jobs)
-        if left is None or self._logs.closing or self._directories.failed(log.disk):
+        if left is None or log.torn is not None or self._logs.closing or self._directories.failed(log.disk):
             return
         try:
             if log.standing is left:
