@@ -1,9 +1,9 @@
-"""Values in Avro and Protobuf to typed Arrow columns on one core, beside fastavro and Google's: `python -m bench.values`.
+"""Values in Avro, Protobuf and JSON to typed Arrow columns on one core, beside others: `python -m bench.values`.
 
 A record of eight fields (two longs, two strings of which one may be null, a double, an int, an enum, a boolean), each value
 with a schema id in front, as they stand in a binary column of a chunk. Time is that of the processor, not of the wall, and
 rounds alternate. Then the same values of an older schema, which lacks two fields and has one that is not wanted; and
-the same rows as messages of Protobuf.
+the same rows as messages of Protobuf, and as JSON. pyarrow's reader gets those as lines, and knows no row that is bad.
 """
 
 import argparse
@@ -15,11 +15,13 @@ from typing import Any
 import fastavro
 import numpy as np
 import pyarrow as pa
+import pyarrow.json
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from actors.arrow.values.avro_columns import Column, Layout, array
 from actors.arrow.values.avro_plan import Plan
 from actors.arrow.values.avro_schema import parsed
+from actors.arrow.values.json_plan import JsonPlan
 from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan
 from fastpath.arrow.value_columns import ValueColumns
 
@@ -100,6 +102,48 @@ def messages(kind: Any, id: int, count: int) -> list[bytes]:
     return found
 
 
+OF_JSON = {"string": "string", "long": "integer", "double": "number", "int": "integer", "boolean": "boolean"}
+JSON_SCHEMA = {
+    "type": "object",
+    "properties": {
+        one["name"]: {"type": OF_JSON.get(one["type"] if isinstance(one["type"], str) else "", "string")}
+        | ({"type": "integer"} if one["name"] == "at" else {})
+        for one in FIELDS
+    },
+}
+
+
+def texts(id: int, count: int) -> list[bytes]:
+    """The same rows as JSON."""
+    return [
+        b"\0" + id.to_bytes(4, "big") + json.dumps(
+            {
+                "id": n * 7919, "customer": f"customer-{n}", "at": 1_700_000_000_000 + n, "amount": n / 3, "count": n % 100,
+                "note": None if n % 3 else f"a note of {n}", "state": STATES[n % 3], "paid": bool(n & 1),
+            }
+        ).encode()
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def lines(values: list[bytes], schema: pa.Schema) -> float:
+    """The processor's seconds of pyarrow for values as lines."""
+    data = b"\n".join(one[5:] for one in values)
+    reads = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    parses = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    begun = time.process_time()
+    assert pa.json.read_json(io.BytesIO(data), reads, parses).num_rows == len(values)
+    return time.process_time() - begun
+
+
+def dicts(values: list[bytes]) -> float:
+    """The processor's seconds of Python's json, as dicts: it makes no columns."""
+    begun = time.process_time()
+    for one in values:
+        json.loads(one[5:])
+    return time.process_time() - begun
+
+
 def rayft(columns: ValueColumns, root: Column, given: pa.Array) -> float:
     """The processor's seconds for a column of values."""
     _, offsets, data = given.buffers()
@@ -145,10 +189,15 @@ def main() -> None:
     others = ValueColumns(proto.columns, proto.column_kids)
     others.add(3, proto.nodes, proto.kids, proto.table, proto.constants, PARTS_A_BYTE, proto.places)
     sent = messages(kind, 3, asked.values)
+    text = JsonPlan(json.dumps(JSON_SCHEMA), {})
+    of_json = ValueColumns(text.layout.columns, text.layout.kids)
+    of_json.add(4, text.nodes, text.kids, text.table, text.constants, places=text.places)
+    told = texts(4, asked.values)
     given = {
         "avro": (columns, layout.root, pa.array(new, pa.binary())),
         "avro, older schema": (columns, layout.root, pa.array(old, pa.binary())),
         "protobuf": (others, proto.root, pa.array(sent, pa.binary())),
+        "json": (of_json, text.layout.root, pa.array(told, pa.binary())),
     }
     few, some = new[: asked.values // 10], sent[: asked.values // 10]
     rates: dict[str, list[float]] = {}
@@ -157,6 +206,8 @@ def main() -> None:
             rates.setdefault(name, []).append(asked.values / rayft(*one) / 1e6)
         rates.setdefault("fastavro", []).append(len(few) / foreign(few) / 1e6)
         rates.setdefault("google.protobuf", []).append(len(some) / google(kind, some) / 1e6)
+        rates.setdefault("pyarrow.json", []).append(len(told) / lines(told, pa.schema(text.layout.root.arrow)) / 1e6)
+        rates.setdefault("json.loads", []).append(len(few) / dicts(told[: len(few)]) / 1e6)
     for name, all_ in rates.items():
         low, middle, high = min(all_), sorted(all_)[len(all_) // 2], max(all_)
         print(f"{name:20} M records/s a core: {low:6.2f} to {high:6.2f}, median {middle:6.2f}")

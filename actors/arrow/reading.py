@@ -75,7 +75,7 @@ def read(
     timestampType, headers; those that are left out are not built. `config`: a client's properties by Kafka's names, or the
     path of a file with them; isolation.level=read_committed leaves aborted transactions out.
 
-    `value_format`, `key_format`: avro and protobuf give typed columns by the ids of `schema_registry`, a URL (or
+    `value_format`, `key_format`: avro, protobuf and json give typed columns by the ids of `schema_registry`, a URL (or
     schema.registry.url in the config); None: as bytes. `value_schema`, `key_schema`: the schema that they have, an id, a
     subject or subject:version; None: the latest of topic-value and topic-key. `on_error`: for what cannot be read, fail
     raises, null gives null, raw also gives the columns value_raw and value_error.

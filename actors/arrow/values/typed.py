@@ -7,10 +7,12 @@ This file alone decides that. Rules:
 
 1. The reader's schema is one for the whole read: the one that the user names, else the latest version of the subject
    `topic-value` or `topic-key`. Values that were written with another one are resolved to it (`avro_plan.py`,
-   `protobuf_plan.py`), in the order of their rows.
+   `protobuf_plan.py`, `json_plan.py`), in the order of their rows.
 2. Null is null. A value that cannot be read is null too (`null`), or null with its bytes in `value_raw` and the reason in
    `value_error` (`raw`), or an error that names topic, partition, offset, schema and reason (`fail`).
-3. A registry that is away is an error of the read in all three cases (`host/client/schemas.py`): it is no bad value.
+3. No more than PLANS_MAX plans of PLAN_BYTES_MAX bytes are kept: a registry may have another schema for each value. The one
+   that was made first goes, and is made again when a value needs it.
+4. A registry that is away is an error of the read in all three cases (`host/client/schemas.py`): it is no bad value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,8 @@ from numpy.typing import NDArray
 from actors.arrow.values.avro_columns import Layout, array
 from actors.arrow.values.avro_plan import Plan
 from actors.arrow.values.avro_schema import BadSchema, Type, parsed
+from actors.arrow.values.json_plan import PARTS_A_BYTE as JSON_PARTS_A_BYTE
+from actors.arrow.values.json_plan import JsonPlan
 from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan
 from actors.client.errors import ClientError
 from actors.host.client.schema_registry import Unknown, Written
@@ -30,8 +34,9 @@ from actors.host.client.schemas import Schemas
 from actors.replay.columns.arrow import texts
 from fastpath.arrow.value_columns import NO_ID, NO_SCHEMA, REASONS, ValueColumns
 
-FORMATS = {"avro": "AVRO", "protobuf": "PROTOBUF"}
+FORMATS = {"avro": "AVRO", "protobuf": "PROTOBUF", "json": "JSON"}
 """What is offered -> what a registry calls it."""
+PLANS_MAX, PLAN_BYTES_MAX = 1_000, 64 << 20
 ON_ERROR = ("fail", "null", "raw")
 MORE = ("raw", "error")
 """What the columns are called that `raw` adds, behind the column's name."""
@@ -70,8 +75,9 @@ class Typed:
         self._format = wanted.format
         try:
             _check(written, wanted.format)
+            self._json = JsonPlan(written.text, written.others) if wanted.format == "json" else None
             self._plan = ProtobufPlan(written.text, written.others) if wanted.format == "protobuf" else None
-            layout = Layout(_avro(written)) if self._plan is None else None
+            layout = Layout(_avro(written)) if wanted.format == "avro" else self._json.layout if self._json else None
         except BadSchema as error:
             raise ClientError(
                 f"schema {id}, by which the {column}s of {', '.join(topics)} are to be read, {error}"
@@ -81,8 +87,11 @@ class Typed:
             self._root, self._columns = layout.root, ValueColumns(layout.columns, layout.kids)
         elif self._plan is not None:
             self._root, self._columns = self._plan.root, ValueColumns(self._plan.columns, self._plan.column_kids)
+        self._planned: dict[int, int] = {}
+        """Schema id -> about how many bytes its plan has, in the order in which they were made."""
+        self._plan_bytes = 0
         self._refused: dict[int, str] = {}
-        """Schema id -> why its values cannot be read."""
+        """Schema id -> why its values cannot be read. Of ids without a plan only until the values of a batch are told."""
         self._unknown: set[int] = set()
         """The ids that the registry does not have: it is asked again in a while."""
 
@@ -126,8 +135,10 @@ class Typed:
 
     def _batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         for id in [id for id in self._unknown if self._schemas.may_be_known(id)]:
-            self._columns.forget(id)
+            self._forget(id)
             self._unknown.discard(id)
+        for id in self._refused.keys() - self._planned.keys():
+            del self._refused[id]
         given = batch.column(self.column)
         valid, offsets, data = given.buffers()
         first, rows = given.offset, len(given)
@@ -154,6 +165,23 @@ class Typed:
             yield self._with(piece, made, bad - start, whys)
             start = at = after
 
+    def _forget(self, id: int) -> None:
+        """Have no plan of a schema any more."""
+        self._columns.forget(id)
+        self._plan_bytes -= self._planned.pop(id)
+
+    def _plan_for(
+        self, id: int, nodes: Sequence[Any], kids: Sequence[int], table: Sequence[int], constants: bytes, *more: int
+    ) -> None:
+        """Keep a plan, in place of those that were made first."""
+        self._columns.add(id, nodes, kids, table, constants, *more)
+        self._planned[id] = (len(nodes) + 1) * NODE_BYTES + 4 * (len(kids) + len(table)) + len(constants)
+        self._plan_bytes += self._planned[id]
+        while len(self._planned) > PLANS_MAX or (self._plan_bytes > PLAN_BYTES_MAX and len(self._planned) > 1):
+            first = next(iter(self._planned))
+            self._forget(first)
+            self._unknown.discard(first)
+
     def _learn(self, id: int) -> None:
         """Ask for a schema, and plan how values of it are read. Raises ClientError."""
         written = self._schemas.schema(id)
@@ -166,16 +194,18 @@ class Typed:
                 return self._add(id, written)
             except BadSchema as error:
                 self._refused[id] = f"its schema {error}"
-        self._columns.add(id, [], [], [], b"")
+        self._plan_for(id, [], [], [], b"")
 
     def _add(self, id: int, written: Written) -> None:
         """Plan how values of a schema are read. Raises BadSchema."""
-        if self._layout is not None:
+        if (of := self._json) is not None:
+            self._plan_for(id, of.nodes, of.kids, of.table, of.constants, JSON_PARTS_A_BYTE, of.places)
+        elif self._layout is not None:
             plan = Plan(_avro(written), self._layout)
-            self._columns.add(id, plan.nodes, plan.kids, plan.table, plan.constants)
+            self._plan_for(id, plan.nodes, plan.kids, plan.table, plan.constants)
         elif (one := self._plan) is not None:
             one.check(written.text, written.others)
-            self._columns.add(id, one.nodes, one.kids, one.table, one.constants, PARTS_A_BYTE, one.places)
+            self._plan_for(id, one.nodes, one.kids, one.table, one.constants, PARTS_A_BYTE, one.places)
 
     # ---- values that cannot be read
 
@@ -216,10 +246,11 @@ class Typed:
     def _sentence(self, id: int, why: int) -> str:
         if why == NO_ID:
             return REASONS[why]
-        return f"{self._refused[id] if why == NO_SCHEMA else REASONS[why]} (schema {id})"
+        return f"{self._refused.get(id, REASONS[why]) if why == NO_SCHEMA else REASONS[why]} (schema {id})"
 
 
 RAW = (pa.binary(), pa.string())
+NODE_BYTES = 48
 
 
 def _check(written: Written, format: str) -> None:

@@ -52,8 +52,13 @@ class NoSuch(Absent):
     """The registry says that it has no such schema."""
 
 
+class TooLarge(Absent):
+    """The registry has the schema, and it is more than is taken."""
+
+
 class Unknown(str):
-    """The sentence of a registry that says that it has no such schema. Any other sentence may be another one in a while."""
+    """The sentence for a schema that the registry does not have, or that is too large: that is a fact about the values which
+    were written with it. Any other sentence is one about the registry, and may be another one in a while."""
 
 
 class Registry:
@@ -136,7 +141,7 @@ class Registry:
             else:
                 is_told = isinstance(error, Absent)
                 why = str(error) if is_told else f"the answer of the schema registry {self.name} cannot be read"
-                found[id] = self._miss(id, Unknown(why) if isinstance(error, NoSuch) else why)
+                found[id] = self._miss(id, Unknown(why) if isinstance(error, NoSuch | TooLarge) else why)
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         return found
 
@@ -174,13 +179,13 @@ class Registry:
                 continue
             left[0] -= 1
             if left[0] < 0:
-                raise Absent("its schema refers to too many others")
+                raise TooLarge("its schema refers to too many others")
             path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
             found = await self._get(path, f"{subject}, version {version}")
             text = str(found["schema"])
             left[1] -= len(text)
             if left[1] < 0:
-                raise Absent("the schemas that its schema refers to are too long")
+                raise TooLarge("the schemas that its schema refers to are too long")
             await self._referred(found, others, left)
             others[name] = text
 
@@ -202,7 +207,7 @@ class Registry:
             while more := await reader.read(1 << 16):
                 data += more
                 if len(data) > ANSWER_BYTES_MAX:
-                    raise Absent(f"the schema registry's answer for {what} is too long")
+                    raise TooLarge(f"the schema registry's answer for {what} is too long")
         finally:
             writer.close()
         if status in (401, 403):

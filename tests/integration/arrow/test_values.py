@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -236,6 +237,69 @@ def test_messages_of_protobuf_are_columns(kafka: Any, topic: str, schemas: Regis
     ]  # fmt: skip
     with pytest.raises(ClientError, match="is one of PROTOBUF, not of AVRO"):
         rayft.read(kafka.bootstrap_servers, topic, value_format="avro", schema_registry=schemas.url)
+
+
+def test_objects_of_json_are_columns(kafka: Any, topic: str, schemas: Registry) -> None:
+    def written(topic: str, more: dict[str, Any], values: list[Any]) -> list[bytes]:
+        line = {"type": "object", "properties": {"sku": {"type": "string"}}}
+        schema = {
+            "title": "Order", "type": "object", "definitions": {"line": line}, "properties": {
+                "id": {"type": "integer"}, "lines": {"type": "array", "items": {"$ref": "#/definitions/line"}}, **more,
+            },
+        }  # fmt: skip
+        write = JSONSerializer(json.dumps(schema), SchemaRegistryClient({"url": schemas.url}))
+        return [write(one, SerializationContext(topic, MessageField.VALUE)) for one in values]
+
+    first = written(topic, {"note": {"type": "string"}}, [{"id": 1, "lines": [{"sku": "ä"}], "note": "x"}, {}])
+    then = written(topic, {"at": {"type": ["null", "number"]}}, [{"id": 2, "at": 0.5}, {"at": None}])
+    last = written(topic, {"at": {"type": "string"}}, [{"id": 3, "at": "noon"}])
+    (avro,) = serialized(schemas, f"{topic}-avro", {"type": "string"}, ["x"])
+    produced(kafka, topic, [*first, None, *then, *last, avro, first[0][:-1], b"{}"])
+    more = {"value_format": "json", "schema_registry": schemas.url, "value_schema": 2}
+    table = rayft.read(kafka.bootstrap_servers, topic, on_error="raw", **more).read_all()
+    table.validate(full=True)
+    assert table.column("value").to_pylist() == [
+        {"id": 1, "lines": [{"sku": "ä"}], "at": None}, {"id": None, "lines": None, "at": None}, None,
+        {"id": 2, "lines": None, "at": 0.5}, {"id": None, "lines": None, "at": None}, None, None, None, None,
+    ]  # fmt: skip
+    assert table.column("value_error").to_pylist() == [
+        *[None] * 5, "it has a part of another type than its schema says (schema 3)",
+        "its schema is one of AVRO, not of JSON (schema 4)", "it is not JSON (schema 1)",
+        "it does not begin with a schema id",
+    ]  # fmt: skip
+    with pytest.raises(ClientError, match=f"partition {topic}/0, offset 5: the value cannot be read: it has a part of"):
+        rayft.read(kafka.bootstrap_servers, topic, **more).read_all()
+
+
+def test_a_loop_goes_on_while_a_registry_is_slow(kafka: Any, topic: str, schemas: Registry) -> None:
+    """`async for` waits for it, and nothing else on the loop does; what is given up while it waits is taken up again."""
+    values = serialized(schemas, topic, OLD, [{"id": n, "note": "x", "gone": 0.0} for n in range(3)])
+    produced(kafka, topic, list(values))
+    wanted = schemas.register("wanted", {"schema": json.dumps(NEW)})  # that of the values is asked for later
+    more = {"value_format": "avro", "schema_registry": schemas.url, "columns": ("value",), "value_schema": wanted}
+
+    async def followed() -> tuple[int, list[Any]]:
+        found: list[Any] = []
+        following = rayft.follow(kafka.bootstrap_servers, topic, "earliest", **more)
+        schemas.wait_s = 1.0
+        asked = len(schemas.asked)
+        async with following:
+            first = asyncio.ensure_future(anext(following))
+            while len(schemas.asked) == asked:
+                assert not first.done()
+                await asyncio.sleep(0.01)
+            turns = 0
+            while not first.done() and turns < 20:
+                await asyncio.sleep(0.01)
+                turns += 1
+            first.cancel()
+            while len(found) < 3:
+                found += (await anext(following)).column("value").to_pylist()
+        return turns, found
+
+    turns, found = asyncio.run(followed())
+    assert turns == 20, "the loop stood while the registry was asked"
+    assert [one["id"] for one in found] == [0, 1, 2]
 
 
 def test_a_scan_finds_values_by_what_is_in_them(kafka: Any, topic: str, schemas: Registry) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from actors.arrow.values import typed as module
 from actors.arrow.values.typed import Typed, Wanted
 from actors.client.errors import ClientError
 from actors.host.client.schema_registry import Unknown, Written
@@ -84,3 +85,22 @@ def test_a_schema_that_the_registry_had_not_is_asked_for_again(on_error: str) ->
     known.is_time = True
     assert told(reads, given) == [(0, 1), (1, 2), (2, None), (3, 4)] == told(reads, given)
     assert known.asked == [1, 3, 1, 9, 3, 9, 9], "what is known is not asked for again"
+
+
+@pytest.mark.parametrize("on_error", ["null", "raw"])
+@pytest.mark.parametrize("limit", ["PLANS_MAX", "PLAN_BYTES_MAX"])
+def test_a_registry_that_has_a_schema_for_each_value_makes_no_plan_for_each(
+    on_error: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, limit, 10 if limit == "PLANS_MAX" else 500)
+    known = Known()
+    known.unknown = set(range(2, 256, 3))
+    reads = typed(known, on_error)
+    for _ in range(2):
+        ids = list(range(1, 256))
+        given = batch(*[(id, id % 60) for id in ids])
+        assert [one for _, one in told(reads, given)] == [None if id in known.unknown else id % 60 for id in ids]
+        assert len(reads._planned) <= 10
+    assert len(reads._refused) < 256 and reads._plan_bytes >= 0
+    told(reads, batch((1, 1)))
+    assert len(reads._refused) <= 10

@@ -37,6 +37,22 @@ def test_a_registry_that_knows_nothing_is_the_wrong_one(monkeypatch: pytest.Monk
             schemas.schema(3)
 
 
+def test_a_schema_that_refers_to_too_many_others_is_a_fact_about_its_values() -> None:
+    """It ended the read, whatever was asked for values that cannot be read."""
+    with registry() as one:
+        names = [f"s{n}" for n in range(65)]
+        for name in names:
+            one.register(name, {"schema": f'{{"type": "fixed", "name": "{name}", "size": 1}}'})
+        many = [{"name": name, "subject": name, "version": 1} for name in names]
+        id = one.register("all", {"schema": '"s0"', "references": many})
+        fewer = one.register("fewer", {"schema": '"s0"', "references": many[:64]})
+        schemas = Schemas(one.url)
+        told = schemas.schema(id)
+        assert isinstance(told, Unknown) and told == "its schema refers to too many others"
+        assert one.asked.count(f"/schemas/ids/{id}") == 1
+        assert isinstance(schemas.schema(fewer), Written)
+
+
 @pytest.mark.parametrize(("status", "words"), [(500, "does not answer"), (403, "without a login"), (302, "elsewhere")])
 def test_a_registry_that_does_not_give_a_schema_is_asked_a_few_times(
     status: int, words: str, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,303 @@
+"""JSON by JSON Schema as columns: the same as Python's json reads, refused where that refuses."""
+
+import json
+import math
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.arrow.values.avro_columns import array
+from actors.arrow.values.avro_schema import BadSchema
+from actors.arrow.values.json_plan import JsonPlan
+from actors.arrow.values.typed import Typed, Wanted
+from actors.client.errors import ClientError
+from actors.host.client.schema_registry import Written
+from fastpath.arrow.value_columns import REASONS, ValueColumns
+
+POINT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/definitions/p"}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"}, "x": {"type": ["number", "null"]}, "náme": {"type": "string"}, "ok": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "m": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "any": {}, "none": {"type": "null"}, "in": {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/p"}]},
+    },
+    "definitions": {"p": POINT},
+}  # fmt: skip
+
+
+def read(schema: Any, values: list[bytes]) -> tuple[list[Any], dict[int, str]]:
+    """(the rows, row -> why it could not be read)."""
+    plan = JsonPlan(json.dumps(schema), {})
+    columns = ValueColumns(plan.layout.columns, plan.layout.kids)
+    columns.add(1, plan.nodes, plan.kids, plan.table, plan.constants, places=plan.places)
+    column = pa.array([b"\0\0\0\0\1" + one for one in values], pa.binary())
+    offsets = np.frombuffer(column.buffers()[1], np.int32)
+    found: list[Any] = []
+    whys: dict[int, str] = {}
+    at = 0
+    while at < len(values):
+        after = columns.decode(offsets, memoryview(column.buffers()[2]).cast("B"), None, at, len(values))
+        assert after > at
+        filled, bad, why = columns.taken()
+        made = array(plan.layout.root, filled)
+        made.validate(full=True)
+        found += made.to_pylist(maps_as_pydicts="strict")
+        whys |= {int(row): REASONS[int(one)] for row, one in zip(bad, why, strict=True)}
+        at = after
+    return found, whys
+
+
+def strict(data: bytes) -> Any:
+    """A value as Python reads it, who reads more than JSON has."""
+
+    def no_number(text: str) -> None:
+        raise ValueError(text)
+
+    found = json.loads(data.decode(), parse_constant=no_number)
+    json.dumps(found, ensure_ascii=False).encode()  # a half of a character
+    return found
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+LONG = st.integers(-(1 << 63), (1 << 63) - 1)
+DOUBLE = st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": LONG | st.none(), "x": DOUBLE | st.none(), "náme": TEXT, "ok": st.booleans(),
+        "tags": st.lists(TEXT | st.none(), max_size=4), "m": st.dictionaries(TEXT, LONG | st.none(), max_size=4),
+        "none": st.none(), "in": st.none() | st.fixed_dictionaries({}, optional={"a": LONG}),
+        "not wanted": st.recursive(st.none() | st.booleans() | LONG | DOUBLE | TEXT,
+                                   lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3)),
+    },
+)  # fmt: skip
+
+
+def wanted(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The row of a value."""
+    if value is None:
+        return None
+    row = {name: value.get(name) for name in SCHEMA["properties"]}  # type: ignore[attr-defined]
+    if row["in"] is not None:
+        row["in"] = {"a": row["in"].get("a"), "b": row["in"].get("b")}
+    return row
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(VALUES | st.none(), max_size=8), st.booleans(), st.sampled_from([None, 1]), st.randoms())
+def test_rows_are_what_json_says(values: list[Any], ascii_: bool, indent: int | None, rng: random.Random) -> None:
+    """In any order of fields, with white space and escapes."""
+    data = []
+    for one in values:
+        if one is not None:
+            names = list(one)
+            rng.shuffle(names)
+            one = {name: one[name] for name in names}
+        data.append(json.dumps(one, ensure_ascii=ascii_, indent=indent).encode())
+    assert read(SCHEMA, data) == ([wanted(one) for one in values], {})
+
+
+def test_doubles_are_those_next_to_what_is_written() -> None:
+    rng = random.Random(7)
+    texts = [repr(rng.randint(-(10**9), 10**9) / 10 ** rng.randint(0, 9)) for _ in range(5000)]
+    while len(texts) < 10_000:
+        number = struct.unpack("d", rng.randbytes(8))[0]
+        if math.isfinite(number):
+            texts.append(repr(number))
+    texts += [
+        "9007199254740993",
+        "0.1e1",
+        "-0.0",
+        "1E400".replace("400", "308"),
+        "4.9e-324",
+        "1e-400",
+        "0." + "3" * 900,
+    ]
+    texts += [str(10**15 + n) + "." + str(n) for n in range(10)]
+    rows, bad = read({"type": "number"}, [one.encode() for one in texts])
+    assert not bad
+    assert [struct.pack("d", one) for one in rows] == [struct.pack("d", float(one)) for one in texts]
+
+
+CORPUS = [
+    b'{"id": 12, "x": -1.5e3, "n\\u00e1me": "a\\ud83d\\ude00\\n\xc3\xa9", "ok": true, "tags": ["a", null], "m": {"k": 1}}',
+    b'{"any": [1, {"a": [false, null]}], "in": {"a": -9223372036854775808, "b": {"a": 1}}, "z": {"y": [[], {}, ""]}}',
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_no_json_is_refused_and_nothing_else(seed: int) -> None:
+    """Bytes of sound values are changed, lost and doubled: a row is what Python says, or is refused."""
+    rng = random.Random(seed)
+    values = []
+    for _ in range(4000):
+        data = bytearray(rng.choice(CORPUS))
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(data))
+            how = rng.randrange(4)
+            if how == 0:
+                data[at] = rng.choice(b'{}[],:"\\ \n0123456789eE.-+tfnu\x00\x1f\x7f\x80\xc3\xed\xf5')
+            elif how == 1:
+                del data[at : at + rng.randint(1, 4)]
+            else:
+                data[at:at] = data[at : at + rng.randint(1, 4)] if how == 2 else bytes([rng.choice(b'{}[],:"\\0-.e ')])
+        values.append(bytes(data))
+    rows, bad = read({}, values)  # any JSON, as it is
+    refused = 0
+    for number, data in enumerate(values):
+        try:
+            found = strict(data)
+        except ValueError:
+            refused += 1
+            assert number in bad, data
+            continue
+        assert number not in bad, (data, bad[number])
+        assert (None if rows[number] is None else json.loads(rows[number])) == found
+    assert 500 < refused < 3900
+    rows, typed_bad = read(SCHEMA, values)
+    for number, data in enumerate(values):
+        if number in bad:
+            assert number in typed_bad, data
+        elif number not in typed_bad:
+            found = strict(data)
+            for name in ("id", "x", "náme", "ok", "tags", "m"):
+                assert rows[number][name] == found.get(name), data
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b'{"id": 1.5}', "not whole"), (b'{"id": 1e300}', "not whole"), (b'{"id": 9007199254740993.0}', "not whole"),
+        (b'{"id": 9223372036854775808}', "more than 64 bits"), (b'{"id": -9223372036854775809}', "more than 64 bits"),
+        (b'{"id": "1"}', "another type"), (b'{"ok": 1}', "another type"), (b"[]", "another type"), (b'{"m": []}', "another"),
+        (b'{"id": 1, "id": 1}', "one name twice"), (b'{"id": 1, "i\\u0064": 1}', "one name twice"),
+        (b'{"x": 1e309}', "no double"), (b'{"x": ' + b"1" * 1200 + b"}", "no double"),
+        (b'{"n\xc3\xa1me": "\\ud800"}', "not UTF-8"), (b'{"n\xc3\xa1me": "\\udc00\\ud800"}', "not UTF-8"),
+        (b'{"z": "\xff"}', "not UTF-8"), (b'{"z": ' + b"[" * 600 + b"]" * 600 + b"}", "deeper than 512"),
+        (b'{"id": 1}}', "bytes stand behind"), (b"", "not JSON"), (b" ", "not JSON"), (b'{"id": 01}', "not JSON"),
+        (b'{"none": 1}', "another type"), (b'{"id": tru}', "not JSON"), (b'{"id": 1', "not JSON"),
+    ],
+)  # fmt: skip
+def test_why_a_value_is_refused(value: bytes, why: str) -> None:
+    """The rows around it are not touched."""
+    rows, bad = read(SCHEMA, [b'{"id": 1, "tags": ["a"]}', value, b'{"id": 2, "tags": ["b", "c"]}'])
+    assert [row and row["tags"] for row in rows] == [["a"], None, ["b", "c"]]
+    assert list(bad) == [1]
+    assert why in bad[1]
+
+
+def test_a_whole_number_may_be_written_as_a_fraction() -> None:
+    assert read({"type": "integer"}, [b"1.0", b"-2e2", b"0.0"]) == ([1, -200, 0], {})
+
+
+def test_small_values_become_no_large_columns() -> None:
+    """Objects without fields in an array of wide ones: what they leave out is paid for."""
+    schema = {
+        "type": "array",
+        "items": {"type": "object", "properties": {f"f{n}": {"type": "integer"} for n in range(3000)}},
+    }
+    rows, bad = read(schema, [b"[" + b",".join([b"{}"] * 20_000) + b"]", b"[{}]"])
+    assert rows[0] is None
+    assert "more parts" in bad[0]
+    assert len(rows[1]) == 1
+
+
+S, INT = pa.string(), pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("schema", "arrow"),
+    [
+        ({"type": "integer"}, pa.int64()), ({"type": ["null", "string"]}, S), ({"enum": ["a", "b"]}, S), ({"const": "a"}, S),
+        ({"anyOf": [{"type": "null"}, {"type": "boolean"}]}, pa.bool_()), ({"allOf": [{"type": "number"}]}, pa.float64()),
+        ({"type": ["string", "integer"]}, S), (True, S), ({}, S), ({"type": "object"}, S), ({"type": "array"}, S),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, S), ({"type": "null"}, pa.null()),
+        ({"type": "array", "items": [{"type": "string"}]}, S), ({"enum": ["a", 1]}, S),
+        ({"properties": {"a": {"type": "array", "items": {"type": "integer"}}}}, pa.struct([("a", pa.list_(pa.int64()))])),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, pa.map_(S, S)),
+        (POINT | {"definitions": {"p": POINT}}, pa.struct([("a", INT), ("b", pa.struct([("a", INT), ("b", S)]))])),
+        ({"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {"type": "integer"}}}, pa.int64()),
+    ],
+)  # fmt: skip
+def test_which_column_a_schema_is(schema: Any, arrow: pa.DataType) -> None:
+    assert JsonPlan(json.dumps(schema), {}).layout.root.arrow == arrow
+
+
+def test_other_schemas_of_the_registry_are_found_by_their_names_and_by_their_own() -> None:
+    others = {
+        "customer.json": json.dumps({"$id": "http://x/c", "definitions": {"n": {"type": "string"}}, "type": "integer"}),
+        "more": json.dumps({"type": "object", "properties": {"c": {"$ref": "customer.json#/definitions/n"}}}),
+    }
+    schema = {
+        "properties": {
+            "a": {"$ref": "customer.json"},
+            "b": {"$ref": "http://x/c#/definitions/n"},
+            "m": {"$ref": "more"},
+        }
+    }
+    found = JsonPlan(json.dumps(schema), others).layout.root.arrow
+    assert found == pa.struct([("a", pa.int64()), ("b", S), ("m", pa.struct([("c", S)]))])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "nonsense", "[]", '"a"', "1", '{"type": "date"}', '{"$ref": "other.json"}', '{"$ref": "#/definitions/x"}',
+        '{"properties": {"a": 1}}', '{"properties": [1]}', '{"oneOf": {}}', '{"oneOf": []}', '{"type": 5}', '{"enum": 5}',
+        '{"items": {"type": "array", "items": ' * 60 + "{}" + "}}" * 60,
+        json.dumps({"properties": {f"f{n}": {"type": "integer"} for n in range(5000)}}),
+        json.dumps({"$ref": "#/d/0", "d": {str(n): {"properties": {c: {"$ref": f"#/d/{n + 1}"} for c in "abcdefgh"}}
+                                            for n in range(12)} | {"12": {"type": "string"}}}),
+        "[" * 5000 + "]" * 5000,
+    ],
+)  # fmt: skip
+def test_what_is_no_schema_or_too_much_of_one_is_refused(schema: str) -> None:
+    if schema.startswith('{"items": {"type"'):
+        schema = '{"type": "array", "items": ' * 60 + '{"type": "string"}' + "}" * 60
+    with pytest.raises(BadSchema):
+        JsonPlan(schema, {})
+
+
+class Known:
+    """A registry in which 1 and 2 are schemas of JSON and 3 is one of Avro."""
+
+    name = "http://registry"
+
+    def version(self, subject: str, version: str) -> int:
+        return 1
+
+    def may_be_known(self, id: int) -> bool:
+        return False
+
+    def schema(self, id: int) -> Written:
+        return Written("AVRO", '"long"', {}) if id == 3 else Written("JSON", json.dumps(SCHEMA), {})
+
+
+@pytest.mark.parametrize("on_error", ["fail", "null", "raw"])
+def test_values_of_a_read_are_columns_and_bad_ones_what_was_asked_for(on_error: str) -> None:
+    values = [b'\0\0\0\0\1{"id": 7}', None, b'\0\0\0\0\2{"id": "x"}', b"\0\0\0\0\3\2", b'\0\0\0\0\2{"id": 8}']
+    batch = pa.record_batch({
+        "value": pa.array(values, pa.binary()), "topic": pa.array(["t"] * 5), "partition": pa.array([0] * 5, pa.int32()),
+        "offset": pa.array(range(5), pa.int64()),
+    })  # fmt: skip
+    known: Any = Known()
+    typed = Typed("value", Wanted("json", known, None, on_error), ["t"])
+    if on_error == "fail":
+        with pytest.raises(
+            ClientError, match=r"partition t/0, offset 2: .*another type than its schema says \(schema 2\)"
+        ):
+            list(typed.batches(batch))
+        return
+    found = pa.Table.from_batches(typed.batches(batch), typed.schema(batch.schema))
+    assert [row and row["id"] for row in found["value"].to_pylist()] == [7, None, None, None, 8]
+    if on_error == "raw":
+        assert found["value_raw"].to_pylist() == [None, None, values[2], values[3], None]
+        assert "one of AVRO, not of JSON" in found["value_error"][3].as_py()
