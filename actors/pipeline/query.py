@@ -3,8 +3,8 @@
 This file alone decides the names of the options, and which contradict each other. Rules:
 
 1. Names, meanings, defaults and precedence are those of Spark's kafka source, so that a job changes `format("kafka")` alone.
-   `columns` is rayft's own: only these are built. `kafka.NAME` is the setting NAME of a client
-   (`actors/client/properties.py`).
+   `columns` is rayft's own: only these are built; `valueFormat` and its like are arguments of `rayft.read`.
+   `kafka.NAME` is the setting NAME of a client (`actors/client/properties.py`).
 2. A setting that would contradict how a query reads is refused, as Spark refuses it. So is an option that nobody knows, with
    the nearest one: a misspelt one would otherwise read something else.
 3. Options of Spark's own client that mean nothing here (`IDLE`) are taken, and checked no further.
@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from actors.arrow.values.asked import BYTES, Asked
 from actors.client.operations.leaders import Part
 from actors.client.properties import ClientConfig, client_config
 from actors.pipeline.offset_maps import EARLIEST, LATEST, numbers, parts
@@ -33,7 +34,7 @@ REFUSED = {
     "interceptor.classes": "there are no classes of Java here",
     **dict.fromkeys(
         ("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
-        "keys and values are given as bytes: decode them with Spark's functions",
+        "keys and values are bytes, or columns by a schema registry: write valueFormat, or decode them in Spark",
     ),
 }
 """Settings of a client that a query does not take, and why."""
@@ -85,6 +86,8 @@ class Query(NamedTuple):
     trigger_min: int | None = None
     """The fewest offsets of a turn, unless `delay_max_ms` have passed since the last."""
     delay_max_ms: int = 900_000
+    asked: Asked = BYTES
+    """How keys and values are read."""
     group: str = ""
     """The group under which a stream commits offsets; empty: none."""
 
@@ -122,6 +125,7 @@ def query(options: Mapping[str, str], stream: bool | None) -> Query:
                 values[row.attribute] = row.parse(text)
             except ValueError as error:
                 raise ValueError(f"option {name}: {error}") from None
+    asked = Asked(**{name: values.pop(name) for name in Asked._fields if name in values})
     columns = values.pop("columns", None)
     headers = values.pop("headers", False)
     if columns is None:
@@ -134,6 +138,7 @@ def query(options: Mapping[str, str], stream: bool | None) -> Query:
         starting=_starting(given, stream),
         ending=_ending(given, stream),
         columns=columns,
+        asked=asked,
         group=settings.get("group.id", ""),
         **values,
     )
@@ -206,6 +211,11 @@ def _columns(text: str) -> tuple[str, ...]:
     return found
 
 
+def _schema(text: str) -> int | str:
+    """A schema: an id, a subject, or subject:version."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else text
+
+
 class _Row(NamedTuple):
     """One option: which attribute of a query it is, and how its text is read; empty: it is read by other code."""
 
@@ -217,6 +227,12 @@ class _Row(NamedTuple):
 OPTIONS = (
     _Row("columns", "columns", _columns),
     _Row("includeHeaders", "headers", _flag),
+    _Row("valueFormat", "value_format"),
+    _Row("keyFormat", "key_format"),
+    _Row("schemaRegistry", "schema_registry"),
+    _Row("valueSchema", "value_schema", _schema),
+    _Row("keySchema", "key_schema", _schema),
+    _Row("onError", "on_error"),
     _Row("failOnDataLoss", "fail_on_data_loss", _flag),
     _Row("minPartitions", "partitions_min", _count),
     _Row("maxRecordsPerPartition", "records_max", _count),

@@ -22,11 +22,13 @@ from pyspark.sql import datasource as api
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from actors.arrow.values.asked import BYTES
 from actors.import_path import PACKAGE, SAFE_PATH, python_path
 from actors.pipeline.query import is_by_address, query
 from actors.pipeline.sink.options import target
 from actors.pipeline.spark_readers import FilteringTopicsReader, TopicsReader
 from actors.pipeline.spark_streams import TopicsStream
+from actors.pipeline.spark_values import planned
 from actors.pipeline.spark_writers import TopicsStreamWriter, TopicsWriter, opened
 from actors.replay.columns.record_columns import schema
 from actors.replay.java import Unfit, java_home
@@ -58,7 +60,8 @@ class Rayft(Files):
         """The schema of the columns that the options ask for."""
         if not is_by_address(self.options):
             return super().schema()
-        return from_arrow_schema(schema(query(self.options, stream=None).columns))
+        found = query(self.options, stream=None)
+        return from_arrow_schema(schema(found.columns) if found.asked == BYTES else planned(found)[1])
 
     def reader(self, schema: StructType) -> api.DataSourceReader:
         """The reader of a batch."""

@@ -15,8 +15,9 @@ import pyarrow as pa
 from pyspark.sql import datasource as api
 from pyspark.sql.types import StructType
 
+from actors.arrow.values.asked import BYTES
 from actors.host.client.blocking import Kafka
-from actors.pipeline import planning, slices
+from actors.pipeline import planning, slices, spark_values
 from actors.pipeline.query import Query
 from actors.replay import spark as files
 from actors.replay.columns.record_columns import SCHEMA
@@ -27,9 +28,9 @@ class TopicsReader(api.DataSourceReader):
     """Reads topics by address in slices."""
 
     def __init__(self, query: Query, schema: StructType) -> None:
-        self.query = query
+        self.query, known = typed(query)
         self.conditions = planning.Conditions()
-        self.columns = files.columns_of(schema, SCHEMA)
+        self.columns = files.columns_of(schema, known)
         self.fits = files.spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
@@ -44,12 +45,26 @@ class TopicsReader(api.DataSourceReader):
         yield from read(self.query, partition.value, self.columns, self.fits)
 
 
+def typed(query: Query) -> tuple[Query, pa.Schema]:
+    """A query whose schemas are fixed, and all columns that it may have."""
+    if query.asked == BYTES:
+        return query, SCHEMA
+    return spark_values.planned(query)
+
+
 def read(query: Query, piece: planning.Slice | None, columns: tuple[str, ...], fits: pa.Schema) -> Iterator[Any]:
     """The records of a slice as Spark wants them. Without a slice there is none."""
     files.settle()
-    if piece is not None:
-        for batch in slices.read(query.settings, piece, columns, query.fail_on_data_loss):
-            yield files.fitted(batch, fits)
+    if piece is None:
+        return
+    if query.asked == BYTES:
+        found = slices.read(query.settings, piece, columns, query.fail_on_data_loss)
+    else:
+        fetched, values = spark_values.columns(query.settings, query.asked, columns, piece.topic)
+        records = slices.read(query.settings, piece, fetched, query.fail_on_data_loss)
+        found = spark_values.given(values, records, columns)
+    for batch in found:
+        yield files.fitted(batch, fits)
 
 
 class FilteringTopicsReader(TopicsReader):

@@ -12,10 +12,9 @@ from pyspark.sql import datasource as api
 from pyspark.sql.types import StructType
 
 from actors.pipeline.query import Query
-from actors.pipeline.spark_readers import read
+from actors.pipeline.spark_readers import read, typed
 from actors.pipeline.streams import Stored, Stream
 from actors.replay import spark as files
-from actors.replay.columns.record_columns import SCHEMA
 
 try:
     from pyspark.sql.streaming import datasource as limits
@@ -29,8 +28,9 @@ class _TopicsStream(api.DataSourceStreamReader):
     """The methods that every version of PySpark calls."""
 
     def __init__(self, query: Query, schema: StructType) -> None:
-        self.stream = Stream(query)
-        self.columns = files.columns_of(schema, SCHEMA)
+        fixed, known = typed(query)
+        self.stream = Stream(fixed)
+        self.columns = files.columns_of(schema, known)
         self.fits = files.spark_schema(schema)
 
     def initialOffset(self) -> Stored:
