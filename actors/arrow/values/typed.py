@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from actors.arrow.values.avro_columns import Layout, array
 from actors.arrow.values.avro_plan import Plan
 from actors.arrow.values.avro_schema import BadSchema, Type, parsed
+from actors.arrow.values.header_ids import HeaderIds
 from actors.arrow.values.json_plan import PARTS_A_BYTE as JSON_PARTS_A_BYTE
 from actors.arrow.values.json_plan import JsonPlan
 from actors.arrow.values.protobuf_plan import PARTS_A_BYTE, ProtobufPlan
@@ -40,8 +41,10 @@ PLANS_MAX, PLAN_BYTES_MAX = 1_000, 64 << 20
 ON_ERROR = ("fail", "null", "raw")
 MORE = ("raw", "error")
 """What the columns are called that `raw` adds, behind the column's name."""
-NEEDED = ("topic", "partition", "offset")
-"""The columns that a batch has to have beside the one that is read: an error names them."""
+PLACE = ("topic", "partition", "offset")
+"""The columns that an error names."""
+NEEDED = (*PLACE, "headers")
+"""The columns that a batch has to have beside the one that is read."""
 
 
 class Wanted(NamedTuple):
@@ -87,6 +90,8 @@ class Typed:
             self._root, self._columns = layout.root, ValueColumns(layout.columns, layout.kids)
         elif self._plan is not None:
             self._root, self._columns = self._plan.root, ValueColumns(self._plan.columns, self._plan.column_kids)
+        self._headers = HeaderIds(column)
+        """The ids that stand in headers."""
         self._planned: dict[int, int] = {}
         """Schema id -> about how many bytes its plan has, in the order in which they were made."""
         self._plan_bytes = 0
@@ -134,12 +139,12 @@ class Typed:
             raise
 
     def _batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for id in [id for id in self._unknown if self._schemas.may_be_known(id)]:
+        for id in [id for id in self._unknown if self._schemas.may_be_known(self._headers.name(id))]:
             self._forget(id)
             self._unknown.discard(id)
         for id in self._refused.keys() - self._planned.keys():
             del self._refused[id]
-        given = batch.column(self.column)
+        given = self._headers.before(batch)
         valid, offsets, data = given.buffers()
         first, rows = given.offset, len(given)
         if not rows:
@@ -162,7 +167,7 @@ class Typed:
             filled, bad, whys = columns.taken()
             made = array(self._root, filled)
             piece = batch.slice(start - first, after - start)
-            yield self._with(piece, made, bad - start, whys)
+            yield self._with(piece, given.slice(start - first, after - start), made, bad - start, whys)
             start = at = after
 
     def _forget(self, id: int) -> None:
@@ -184,7 +189,7 @@ class Typed:
 
     def _learn(self, id: int) -> None:
         """Ask for a schema, and plan how values of it are read. Raises ClientError."""
-        written = self._schemas.schema(id)
+        written = self._schemas.schema(self._headers.name(id))
         if isinstance(written, Unknown):
             self._refused[id] = str(written)
             self._unknown.add(id)
@@ -210,13 +215,14 @@ class Typed:
     # ---- values that cannot be read
 
     def _with(
-        self, piece: pa.RecordBatch, made: pa.Array, bad: NDArray[np.int32], whys: NDArray[np.int32]
+        self, piece: pa.RecordBatch, read: pa.Array, made: pa.Array, bad: NDArray[np.int32], whys: NDArray[np.int32]
     ) -> pa.RecordBatch:
-        """A batch with its column, and what there is to say of the rows that are `bad`. Raises ClientError."""
+        """A batch with its column, and what there is to say of the rows that are `bad`. `read`: the bytes with the id in
+        front. Raises ClientError."""
         if len(bad) and self._on_error == "fail":
             row = int(bad[0])
-            raw = piece.column(self.column)[row].as_py()
-            topic, number, offset = (piece.column(name)[row].as_py() for name in NEEDED)
+            raw = read[row].as_py()
+            topic, number, offset = (piece.column(name)[row].as_py() for name in PLACE)
             why = self._sentence(_id(raw), int(whys[0]))
             raise ClientError(f"partition {topic}/{number}, offset {offset}: the {self.column} cannot be read: {why}")
         arrays = piece.columns
@@ -224,19 +230,20 @@ class Typed:
         raws = arrays[at]
         arrays[at] = made
         if self._on_error == "raw":
-            arrays += self._raw(raws, bad, whys) if len(bad) else [pa.nulls(len(made), kind) for kind in RAW]
+            arrays += self._raw(raws, read, bad, whys) if len(bad) else [pa.nulls(len(made), kind) for kind in RAW]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema(piece.schema))
 
-    def _raw(self, raws: pa.Array, bad: NDArray[np.int32], whys: NDArray[np.int32]) -> list[pa.Array]:
+    def _raw(self, raws: pa.Array, read: pa.Array, bad: NDArray[np.int32], whys: NDArray[np.int32]) -> list[pa.Array]:
         """The bytes of the rows that are bad, and why they are."""
         place = np.full(len(raws), -1, dtype=np.int64)
         place[bad] = np.arange(len(bad))
         rows = pa.Array.from_buffers(
             pa.int64(), len(raws), [pa.py_buffer(np.packbits(place >= 0, bitorder="little")), pa.py_buffer(place)]
         )
-        those = raws.take(_int32(bad))
-        places = np.frombuffer(those.buffers()[1], dtype=np.int32)[those.offset : those.offset + len(those) + 1]
-        data = np.frombuffer(those.buffers()[2] or b"", dtype=np.uint8)
+        those, looked_at = raws.take(_int32(bad)), read.take(_int32(bad))
+        begin = looked_at.offset
+        places = np.frombuffer(looked_at.buffers()[1], dtype=np.int32)[begin : begin + len(looked_at) + 1]
+        data = np.frombuffer(looked_at.buffers()[2] or b"", dtype=np.uint8)
         ids = _ids(places, data)
         told, which = np.unique(np.where(whys == NO_ID, -1, ids) * 64 + whys, return_inverse=True)
         sentences = texts([self._sentence(int(one) >> 6, int(one) & 63) for one in told])
@@ -246,7 +253,8 @@ class Typed:
     def _sentence(self, id: int, why: int) -> str:
         if why == NO_ID:
             return REASONS[why]
-        return f"{self._refused.get(id, REASONS[why]) if why == NO_SCHEMA else REASONS[why]} (schema {id})"
+        told = self._refused.get(id, REASONS[why]) if why == NO_SCHEMA else REASONS[why]
+        return f"{told} (schema {self._headers.name(id)})"
 
 
 RAW = (pa.binary(), pa.string())

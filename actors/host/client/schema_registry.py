@@ -12,7 +12,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from actors.printable import printable
@@ -29,6 +29,10 @@ SENTENCE_MAX = 500
 AT_ONCE = 8
 PASSING = (408, 429)
 """What a server that has too much to do answers."""
+
+
+Id = TypeVar("Id", int, str)
+"""What names a schema: an id, or a GUID as text."""
 
 
 class Written(NamedTuple):
@@ -81,10 +85,10 @@ class Registry:
         self._path = split.path.rstrip("/")
         named = f"{unquote(split.username)}:{unquote(split.password or '')}" if split.username else ""
         self._login = base64.b64encode((login or named).encode()).decode() if login or named else ""
-        self._known: dict[int, Written] = {}
+        self._known: dict[int | str, Written] = {}
         self._chars = 0
         """The characters of those."""
-        self._absent: dict[int, tuple[float, str]] = {}
+        self._absent: dict[int | str, tuple[float, str]] = {}
         """When a schema is asked for again, and why there is none."""
         self._away_s = away_s
         self._away_until_s = 0.0
@@ -96,10 +100,10 @@ class Registry:
         """The address, without a login."""
         return f"{'https' if self.is_secure else 'http'}://{self.host}:{self.port}{self._path}"
 
-    async def schemas(self, ids: Iterable[int]) -> dict[int, Written | str]:
-        """Each schema, or the sentence that says why there is none. Takes at most ANSWER_S."""
+    async def schemas(self, ids: Iterable[Id]) -> dict[Id, Written | str]:
+        """Each schema, or the sentence that says why there is none. `ids`: ids, or GUIDs as text. Takes at most ANSWER_S."""
         now_s = time.monotonic()
-        found: dict[int, Written | str] = {}
+        found: dict[Id, Written | str] = {}
         for id in set(ids):
             again_s, why = self._absent.get(id, (0.0, ""))
             if id in self._known:
@@ -121,7 +125,7 @@ class Registry:
             raise Absent(f"the answer of the schema registry {self.name} cannot be read")
         return id
 
-    async def _fetched(self, ids: set[int]) -> dict[int, Written | str]:
+    async def _fetched(self, ids: set[Id]) -> dict[Id, Written | str]:
         """Some schemas, which are kept, or why there is none."""
         tasks = {id: asyncio.create_task(self._schema(id)) for id in ids}
         try:
@@ -129,7 +133,7 @@ class Registry:
                 await asyncio.wait(tasks.values())
         except TimeoutError:
             pass
-        found: dict[int, Written | str] = {}
+        found: dict[Id, Written | str] = {}
         for id, task in tasks.items():
             if not task.done():
                 task.cancel()
@@ -145,7 +149,7 @@ class Registry:
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         return found
 
-    def _keep(self, id: int, schema: Written) -> Written:
+    def _keep(self, id: int | str, schema: Written) -> Written:
         chars = len(schema.text) + sum(map(len, schema.others.values()))
         if len(self._known) >= KEPT_MAX or self._chars + chars > KEPT_CHARS_MAX:
             self._known.clear()
@@ -154,7 +158,7 @@ class Registry:
         self._chars += chars
         return schema
 
-    def _miss(self, id: int, why: str) -> str:
+    def _miss(self, id: int | str, why: str) -> str:
         if len(self._absent) >= KEPT_MAX:
             self._absent.clear()
         self._absent[id] = time.monotonic() + self._away_s, why
@@ -164,9 +168,9 @@ class Registry:
         self._away_until_s, self._why = time.monotonic() + self._away_s, why
         return why
 
-    async def _schema(self, id: int) -> Written:
+    async def _schema(self, id: int | str) -> Written:
         async with self._turns:
-            found = await self._get(f"/schemas/ids/{id}", f"schema {id}")
+            found = await self._get(f"/schemas/{'ids' if isinstance(id, int) else 'guids'}/{id}", f"schema {id}")
             others: dict[str, str] = {}
             await self._referred(found, others, [REFERENCES_MAX, ANSWER_BYTES_MAX])
             return Written(str(found.get("schemaType") or "AVRO"), str(found["schema"]), others)

@@ -30,22 +30,22 @@ class Schemas:
     def __init__(self, url: str, login: str = "") -> None:
         """A registry that was not asked yet; `login`: name:password. Raises ValueError for a URL that is none."""
         self._registry = Registry(url, login, 0.0)
-        self._unknown: dict[int, float] = {}
-        """id -> when it was asked for, s."""
+        self._unknown: dict[int | str, float] = {}
+        """id or GUID -> when it was asked for, s."""
 
     @property
     def name(self) -> str:
         """The address, without a login."""
         return self._registry.name
 
-    def schema(self, id: int) -> Written | Unknown:
-        """The schema of an id, or the sentence that it has none. Raises ClientError for a registry that is away, that
-        refuses, or that does not know UNKNOWN_MAX ids."""
+    def schema(self, id: int | str) -> Written | Unknown:
+        """The schema of an id, or of a GUID as text, or the sentence that there is none. Raises ClientError for a registry
+        that is away, that refuses, or that does not know UNKNOWN_MAX ids."""
         why = ""
         for number in range(TRIES):
             if number:
                 time.sleep(PAUSE_S)
-            found = _run(lambda: self._registry.schemas([id]))[id]
+            found = self._asked(id)
             if isinstance(found, Written):
                 self._unknown.pop(id, None)
                 return found
@@ -60,7 +60,14 @@ class Schemas:
             why = found
         raise ClientError(f"{why}: schema {id} was asked for {TRIES} times")
 
-    def may_be_known(self, id: int) -> bool:
+    def _asked(self, id: int | str) -> Written | str:
+        if isinstance(id, str):
+            guid = id
+            return _run(lambda: self._registry.schemas([guid]))[guid]
+        number = id
+        return _run(lambda: self._registry.schemas([number]))[number]
+
+    def may_be_known(self, id: int | str) -> bool:
         """Whether the registry may have a schema by now that it did not have when it was asked."""
         return id not in self._unknown or time.monotonic() - self._unknown[id] >= AGAIN_S
 

@@ -4,10 +4,16 @@ import http.server
 import json
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+
+def guid(id: int) -> str:
+    """The name that a schema has in all registries."""
+    return str(uuid.UUID(int=0xA << 124 | id))
 
 
 class Registry:
@@ -37,6 +43,8 @@ class Registry:
     def answer(self, path: str) -> Any:
         """What there is at a path; None: nothing."""
         parts = [unquote(one) for one in path.strip("/").split("/")]
+        if parts[:2] == ["schemas", "guids"]:
+            return next((one for n, one in enumerate(self.schemas, 1) if guid(n) == parts[2]), None)
         if parts[:2] == ["schemas", "ids"] and parts[2].isdecimal() and 0 < int(parts[2]) <= len(self.schemas):
             return self.schemas[int(parts[2]) - 1]
         if len(parts) == 4 and parts[0] == "subjects" and parts[2] == "versions" and parts[1] in self.subjects:
@@ -64,7 +72,8 @@ def registry() -> Iterator[Registry]:
             subject = unquote(urlsplit(self.path).path.strip("/").split("/")[1])
             sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             schema = {one: sent[one] for one in ("schema", "schemaType") if one in sent}
-            self.reply(200, {"id": found.register(subject, schema), **schema})
+            id = found.register(subject, schema)
+            self.reply(200, {"id": id, "guid": guid(id), **schema})
 
         def reply(self, status: int, told: Any) -> None:
             data = json.dumps(told).encode()

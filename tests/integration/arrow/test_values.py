@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pickle
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -18,7 +19,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 import rayft
 from actors.client.errors import ClientError
-from tests.integration.arrow.registry import Registry, registry
+from tests.integration.arrow.registry import Registry, guid, registry
 from tests.integration.arrow.test_write import made
 
 pytest.importorskip("fastavro")
@@ -271,6 +272,63 @@ def test_objects_of_json_are_columns(kafka: Any, topic: str, schemas: Registry) 
         rayft.read(kafka.bootstrap_servers, topic, **more).read_all()
 
 
+@pytest.mark.parametrize("on_error", ["raw", "fail"])
+def test_ids_of_schemas_stand_in_headers(kafka: Any, topic: str, schemas: Registry, on_error: str) -> None:
+    """As Confluent's serializers write them when asked to; a topic may have both ways, and values without any."""
+    client, write_id = SchemaRegistryClient({"url": schemas.url}), {"schema.id.serializer": header_schema_id_serializer}
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for schema, value in (
+        (OLD, {"id": 1, "note": "x", "gone": 0.0}),
+        (NEW, {"id": 2, "note": None, "state": "PAID", "lines": ["a"]}),
+    ):
+        headers: list[Any] = [("other", b"\0\0")]
+        write = AvroSerializer(client, json.dumps(schema), conf=write_id)
+        data = write(value, SerializationContext(topic, MessageField.VALUE, headers))
+        assert headers[1][0] == "__value_schema_id"
+        producer.produce(topic, data, headers=[*headers[:1], ("__value_schema_id", b"no id"), headers[1]], partition=0)
+        producer.produce(topic, None, headers=headers, partition=0)
+    (prefixed,) = serialized(schemas, topic, OLD, [{"id": 3, "note": "y", "gone": 0.0}])
+    producer.produce(topic, prefixed, partition=0)
+    producer.produce(topic, prefixed[5:], headers={"__value_schema_id": prefixed[:5]}, partition=0)
+    assert producer.flush(30) == 0
+    more = {
+        "value_format": "avro",
+        "schema_registry": schemas.url,
+        "value_schema": f"{topic}-value:2",
+        "on_error": on_error,
+    }
+    first = {"id": 1, "note": "x", "state": "NEW", "lines": []}
+    good = [
+        first,
+        None,
+        {"id": 2, "note": None, "state": "PAID", "lines": ["a"]},
+        None,
+        *[first | {"id": 3, "note": "y"}] * 2,
+    ]
+    found = rayft.read(kafka.bootstrap_servers, topic, columns=("value",), **more).read_all()
+    assert found.column("value").to_pylist() == [
+        row and {name: row[name] for name in ("note", "id", "state", "lines")} for row in good
+    ]
+    gone = b"\1" + uuid.UUID(guid(99)).bytes
+    for data, header in (
+        (prefixed[5:], gone),
+        (prefixed[5:], b"\1short"),
+        (prefixed[5:-1], b"\1" + uuid.UUID(guid(1)).bytes),
+    ):
+        producer.produce(topic, data, headers={"__value_schema_id": header}, partition=0)
+    assert producer.flush(30) == 0
+    if on_error == "fail":
+        with pytest.raises(ClientError, match=f"offset 6: .* the schema registry has no schema {guid(99)}"):
+            rayft.read(kafka.bootstrap_servers, topic, **more).read_all()
+        return
+    found = rayft.read(kafka.bootstrap_servers, topic, **more).read_all().slice(6)
+    assert found.column("value_raw").to_pylist() == [prefixed[5:], prefixed[5:], prefixed[5:-1]]
+    assert found.column("value_error").to_pylist() == [
+        f"the schema registry has no schema {guid(99)} (schema {guid(99)})", "it does not begin with a schema id",
+        f"it ends in the middle, or claims to be longer than it is (schema {guid(1)})",
+    ]  # fmt: skip
+
+
 def test_a_loop_goes_on_while_a_registry_is_slow(kafka: Any, topic: str, schemas: Registry) -> None:
     """`async for` waits for it, and nothing else on the loop does; what is given up while it waits is taken up again."""
     values = serialized(schemas, topic, OLD, [{"id": n, "note": "x", "gone": 0.0} for n in range(3)])
@@ -278,7 +336,7 @@ def test_a_loop_goes_on_while_a_registry_is_slow(kafka: Any, topic: str, schemas
     wanted = schemas.register("wanted", {"schema": json.dumps(NEW)})  # that of the values is asked for later
     more = {"value_format": "avro", "schema_registry": schemas.url, "columns": ("value",), "value_schema": wanted}
 
-    async def followed() -> tuple[int, list[Any]]:
+    async def followed() -> list[Any]:
         found: list[Any] = []
         following = rayft.follow(kafka.bootstrap_servers, topic, "earliest", **more)
         schemas.wait_s = 1.0
@@ -292,14 +350,13 @@ def test_a_loop_goes_on_while_a_registry_is_slow(kafka: Any, topic: str, schemas
             while not first.done() and turns < 20:
                 await asyncio.sleep(0.01)
                 turns += 1
+            assert turns == 20, "the loop stood while the registry was asked"
             first.cancel()
             while len(found) < 3:
                 found += (await anext(following)).column("value").to_pylist()
-        return turns, found
+        return found
 
-    turns, found = asyncio.run(followed())
-    assert turns == 20, "the loop stood while the registry was asked"
-    assert [one["id"] for one in found] == [0, 1, 2]
+    assert [one["id"] for one in asyncio.run(followed())] == [0, 1, 2]
 
 
 def test_a_scan_finds_values_by_what_is_in_them(kafka: Any, topic: str, schemas: Registry) -> None:
