@@ -19,7 +19,6 @@ This file alone decides from where on a topic is followed, and what is committed
    looked again which brokers are to be asked, since a partition may have a leader by then.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -279,8 +278,7 @@ class Following:
         self._loop: asynchronous.Kafka | None = None
         self._preparing: Task[list[int]] | None = None
         self._under_way: dict[int, Task[list[Result]]] = {}
-        self._taking: asyncio.Future[None] | None = None
-        """What a thread takes in."""
+        self._aside = asynchronous.Aside()
         self._nodes: set[int] = set()
         """The brokers that are to be asked, as it was found last."""
 
@@ -396,16 +394,11 @@ class Following:
             await self._take_in()
 
     async def _take_in(self) -> None:
-        """Take in what was fetched. Typed values may have to wait for a registry: a thread does, and the loop goes on. One
-        that was not waited for to its end is waited for in the next call."""
-        if not self._followed.is_typed:
+        """Take in what was fetched. Typed values may have to wait for a registry: a thread does, and the loop goes on."""
+        if self._followed.is_typed:
+            await self._aside.run(self._done)
+        else:
             self._done()
-            return
-        if self._taking is None:
-            self._taking = asyncio.ensure_future(asyncio.to_thread(self._done))
-        await asyncio.wait([self._taking])
-        taken, self._taking = self._taking, None
-        taken.result()
 
     async def commit_async(self) -> None:
         """Commit the offsets behind all batches that `async for` has given. Raises ClientError, as without a group."""
@@ -413,8 +406,7 @@ class Following:
 
     async def aclose(self) -> None:
         """End the connections of what is followed with `async for`. What was not committed is not."""
-        if self._taking is not None:
-            await asyncio.wait([self._taking])
+        await self._aside.ended()
         if self._loop is not None:
             await self._loop.close()
         self._preparing, self._under_way = None, {}

@@ -5,7 +5,7 @@ Operations may run at the same time, each as a task of its own. A task that is c
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -62,6 +62,27 @@ class _Link(asyncio.BufferedProtocol):
         """Note that the connection is over."""
         why = "the connection was ended there" if exc is None else failed(self._server, exc)
         self._kafka.unlinked(self._conn, why)
+
+
+class Aside:
+    """A thread's work beside the running loop, one piece at a time."""
+
+    def __init__(self) -> None:
+        self._work: asyncio.Future[None] | None = None
+
+    async def run(self, work: Callable[[], None]) -> None:
+        """Let a thread do it. What was begun before and not waited for to its end is waited for instead: a task may have
+        been cancelled meanwhile. Raises what it raises."""
+        if self._work is None:
+            self._work = asyncio.ensure_future(asyncio.to_thread(work))
+        await asyncio.wait([self._work])
+        done, self._work = self._work, None
+        done.result()
+
+    async def ended(self) -> None:
+        """Wait for what is under way."""
+        if self._work is not None:
+            await asyncio.wait([self._work])
 
 
 class Kafka:
