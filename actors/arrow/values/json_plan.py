@@ -24,7 +24,7 @@ class JsonPlan:
     """How values of JSON become the columns of a schema."""
 
     def __init__(self, text: str, others: dict[str, str]) -> None:
-        """Raises BadSchema."""
+        """The plan of a schema, and of those that it refers to. Raises BadSchema."""
         self.layout = Layout(parsed(text, others))
         self.nodes: list[tuple[int, int, int, int, int, int]] = []
         self.kids: list[int] = []
