@@ -1,13 +1,13 @@
 """`python -m tests.integration.applications.copying SERVERS ID PROTOCOL`: one member of a group that copies a topic of many
 partitions, exactly once, with librdkafka. Each transaction commits the positions of all partitions that the member has.
 
-It ends with an error as soon as it is fenced or refused, as a program does that another one is to take the place of, and
-prints a line for each transaction that it has committed.
+A transaction that is refused, since the group has changed meanwhile, is aborted and its records are read again. The program
+ends with an error as soon as it is fenced. It prints a line for each transaction that it has committed.
 """
 
 import sys
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer
 
 SOURCE, TARGET, GROUP = "source", "target", "copiers"
 CHUNK = 400
@@ -52,14 +52,30 @@ def copy(consumer: Consumer, producer: Producer) -> int:
     return len(taken)
 
 
+def rewind(consumer: Consumer) -> None:
+    """Go back to what is committed, in all partitions that the member has."""
+    for place in consumer.committed(consumer.assignment(), SECONDS):
+        if place.offset < 0:
+            place.offset = OFFSET_BEGINNING
+        consumer.seek(place)
+
+
 def main(servers: str, name: str, protocol: str) -> None:
     consumer, producer = clients(servers, name, protocol)
     producer.init_transactions(SECONDS)
     consumer.subscribe([SOURCE])
     while True:
-        copied = copy(consumer, producer)
-        if copied:
-            print(copied, flush=True)
+        try:
+            copied = copy(consumer, producer)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            print(error, flush=True)
+            producer.abort_transaction(SECONDS)
+            rewind(consumer)
+        else:
+            if copied:
+                print(copied, flush=True)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,14 @@ class Source(threading.Thread):
         self.done = threading.Event()
         self.count = 0
 
+    def __enter__(self) -> "Source":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.join(60)
+
     def run(self) -> None:
         while not self.done.wait(0.1):
             for _ in range(A_SECOND // 10):
@@ -191,14 +199,16 @@ def test_each_record_is_copied_once_by_members_that_are_replaced(
             future.result(60)
         for one in (SOURCE, TARGET):
             everywhere(cluster, one, PARTITIONS)
-        source = Source(servers)
-        with kind(tmp_path, servers, protocol) as crew, Reader(servers, [TARGET]) as reader:
+        with (
+            kind(tmp_path, servers, protocol) as crew,
+            Reader(servers, [TARGET]) as reader,
+            Source(servers) as source,
+        ):
 
             def copied(count: int) -> bool:
                 crew.mend()
                 return len(reader.read[TARGET]) >= count
 
-            source.start()
             for _ in range(rounds):
                 more = len(reader.read[TARGET]) + A_SECOND
                 assert reader.until(lambda more=more: copied(more), PATIENCE_SECONDS), crew.said()
