@@ -41,7 +41,7 @@ from actors.ledger import Account
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
-KEYS_A_TICK = 4_000
+KEYS_A_TICK = 1_000
 """The number of offsets that are looked at, removed or made visible in one turn: about a millisecond."""
 NO_LIMIT = 1 << 62
 

@@ -8,6 +8,8 @@ This file alone keeps the partitions, by (topic id, number), with their fetchers
    this turn, in the order in which it came up.
 3. All proposals that come up in one turn leave in one AlterIsr (R497-26).
 4. Whoever asks for a partition that is still arriving gets it, made in this moment. So nobody can tell when it was made.
+5. A partition that is leaving is found by nobody any more, neither by id nor by name, and no walk over the partitions
+   comes to it. It is removed later, and before another one of its name and number begins.
 """
 
 import enum
@@ -89,6 +91,10 @@ class Replicas:
         without records, or begin to be led here. Whoever takes one out has it follow the metadata as that is now."""
         self.arrive: Callable[[bytes | str, int], None] = _nobody_arrives
         """Has one follow the metadata at once, if it is arriving: (topic id or name, number)."""
+        self.leaving: dict[str, list[dict[int, Partition]]] = {}
+        """Partitions of which this broker has no replica any more and whose turn to be removed has not come yet, by the name
+        of their topic and by number. Invariant: nothing in it is empty. A list, since a topic may be deleted, made again and
+        deleted once more meanwhile."""
         self._written: tuple[Partition, ...] | None = None
         """The partitions whose log was not blank when `_begun` logs had ceased to be; None: they are to be looked for."""
         self._begun = 0
@@ -183,14 +189,47 @@ class Replicas:
         elif part is Became.FOLLOWER:
             self.proposals.forget(partition)
 
+    def leave(self, topic_id: bytes, numbers: Iterable[int] | None = None) -> None:
+        """Have partitions of a topic that are here leave, all of it by default (rule 5)."""
+        partitions = self.by_id[topic_id]
+        going = partitions if numbers is None else {number: partitions.pop(number) for number in numbers}
+        topic = next(iter(going.values())).topic
+        if numbers is None or not partitions:
+            del self.by_id[topic_id]
+            if self.by_name.get(topic) is partitions:
+                del self.by_name[topic]
+        self.leaving.setdefault(topic, []).append(going)
+        self._written = None
+
+    def left(self, topic: str, number: int) -> Iterator[Partition]:
+        """Take out those of a name and number that are leaving, for the caller to remove them."""
+        for going in list(self.leaving.get(topic, ())):
+            if number in going:
+                yield self._taken(topic, going, number)
+
+    def next_left(self) -> Partition | None:
+        """Take out one that is leaving, for the caller to remove it; None: there are no more."""
+        for topic, (going, *_) in self.leaving.items():
+            return self._taken(topic, going, next(iter(going)))
+        return None
+
+    def _taken(self, topic: str, going: dict[int, Partition], number: int) -> Partition:
+        partition = going.pop(number)
+        if not going:
+            self.leaving[topic] = [one for one in self.leaving[topic] if one]
+            if not self.leaving[topic]:
+                del self.leaving[topic]
+        return partition
+
     def remove(self, partition: Partition) -> None:
-        """Remove a partition of which this broker has no replica any more."""
-        partitions = self.by_id[partition.topic_id]
-        del partitions[partition.number]
-        if not partitions:
-            del self.by_id[partition.topic_id]
-            if self.by_name.get(partition.topic) is partitions:
-                del self.by_name[partition.topic]
+        """Remove a partition of which this broker has no replica any more; one that was leaving is out of `leaving`."""
+        partitions = self.by_id.get(partition.topic_id, {})
+        if partitions.get(partition.number) is partition:
+            del partitions[partition.number]
+            if not partitions:
+                del self.by_id[partition.topic_id]
+                if self.by_name.get(partition.topic) is partitions:
+                    del self.by_name[partition.topic]
         source = partition.leader
         if not partition.log.blank:
             self._written = None

@@ -197,6 +197,7 @@ class BrokerRole(BrokerParts):
         self._image_deltas.begin_turn()
         if self.replicas.arriving and not self.logs.closing:
             self.applier.apply(self._image_deltas.arrived())
+        self.applier.tick()
         self.heartbeats.tick(now)
         if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
             self.logs.claims.retire_unclaimed(self.replicas.offline)
@@ -242,7 +243,7 @@ class BrokerRole(BrokerParts):
         """The monotonic time at which `tick` is due; 0: at once."""
         if not self._started:
             return FAR_MS
-        if self._lag_check is not None or self.replicas.look_again is not None:
+        if self._lag_check is not None or self.replicas.look_again is not None or self.replicas.leaving:
             return 0
         if self.replicas.arriving and not self.logs.closing:
             return 0

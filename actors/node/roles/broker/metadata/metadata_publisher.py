@@ -9,9 +9,11 @@ where it comes from (`broker/replication/metadata_delta.py`). Rules:
 2. While the registration in the metadata is not of this process, it leads nothing, whatever an older process led.
 3. A replica whose files are lost begins anew once it is no member of the ISR: until then it would be taken for a copy
    of what was committed, and it is empty.
+4. One record may take thousands of replicas away. The first few of a turn are removed at once; the others are leaving, and
+   are removed a few in each turn.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from actors.broker.lifecycle.recently_fenced import RecentlyFenced
 from actors.broker.replication.metadata_delta import MetadataDelta, PartitionState
@@ -27,6 +29,9 @@ from actors.node.roles.broker.quotas.replication_throttles import Throttles
 from actors.node.roles.broker.replication.partition_effects import PartitionEffects
 from actors.node.roles.broker.replication.replication import Replication
 from actors.node.runtime.runtime import Runtime
+
+LEAVE_A_TURN = 100
+"""How many replicas are removed in a turn: one takes 25 microseconds, and 100 with a directory that is renamed."""
 
 
 class MetadataApplier:
@@ -59,6 +64,8 @@ class MetadataApplier:
         self._throttles = throttles
         self.crowded: Callable[[], bool] = lambda: False
         """Says whether one more partition is too many for this turn: then it is arriving, and follows the metadata later."""
+        self._room = LEAVE_A_TURN
+        """How many more replicas are removed at once in this turn."""
         self._opened = False
         """Whether what was assigned before this process began has been opened."""
         self._registered = False
@@ -98,8 +105,7 @@ class MetadataApplier:
             self._apply_broker(id, registration, delta.led_here)
         for name, topic_id in delta.deleted_topics:
             replicas.arriving.pop(topic_id, None)
-            for partition in list(replicas.by_id.get(topic_id, {}).values()):
-                self.drop(partition)
+            self._let_go(topic_id, list(replicas.by_id.get(topic_id, ())))
             for key in [key for key in replicas.offline if key[0] == topic_id]:
                 del replicas.offline[key]
                 self._logs.checkpoints.give_up_lost(name, key[1])
@@ -128,9 +134,8 @@ class MetadataApplier:
         for state in whole.partitions:
             here.add((state.topic_id, state.number))
             self._assign(state)
-        for partition in list(replicas):
-            if (partition.topic_id, partition.number) not in here:
-                self.drop(partition)
+        for topic_id, partitions in list(replicas.by_id.items()):
+            self._let_go(topic_id, [number for number in partitions if (topic_id, number) not in here])
         for key in [key for key in replicas.offline if key not in here]:
             del replicas.offline[key]
         self._partition_effects.run()
@@ -164,9 +169,8 @@ class MetadataApplier:
         replicas = self._replicas
         topic, topic_id, number, assignment = state
         if assignment is None:
-            partition = replicas.here(topic_id, number)
-            if partition is not None:
-                self.drop(partition)
+            if replicas.here(topic_id, number) is not None:
+                self._let_go(topic_id, [number])
             if replicas.offline.pop((topic_id, number), None) is not None:
                 self._logs.checkpoints.give_up_lost(topic, number)
             return
@@ -174,6 +178,7 @@ class MetadataApplier:
             return
         if assignment.leader == self._me and not self._registered:
             assignment = assignment._replace(leader=NO_LEADER)
+        self._make_way(topic, topic_id, number)
         replicas.assign(topic, topic_id, number, assignment, self._runtime.now.mono_ms)
 
     def _is_offline(self, name: str, topic_id: bytes, number: int, assignment: Assignment) -> bool:
@@ -211,6 +216,31 @@ class MetadataApplier:
         said that its data may go."""
         self._replicas.remove(partition)
         self._logs.set_aside(partition)
+
+    def _make_way(self, topic: str, topic_id: bytes, number: int) -> None:
+        """Remove replicas of deleted topics that have the name and number of one that may begin, and so its directory."""
+        namesake = next(iter(self._replicas.by_name.get(topic, {}).values()), None)
+        if namesake is not None and namesake.topic_id != topic_id:  # a snapshot tells first of what there is
+            self._replicas.leave(namesake.topic_id)
+        for partition in self._replicas.left(topic, number):
+            self.drop(partition)
+
+    def _let_go(self, topic_id: bytes, numbers: Sequence[int]) -> None:
+        """Remove replicas of a topic that are here: now, as far as the turn allows, and the others later (rule 4)."""
+        partitions = self._replicas.by_id.get(topic_id, {})
+        now, later = numbers[: self._room], numbers[self._room :]
+        self._room -= len(now)
+        for partition in [partitions[number] for number in now]:
+            self.drop(partition)
+        if later:
+            self._replicas.leave(topic_id, later if len(later) < len(partitions) else None)
+
+    def tick(self) -> None:
+        """Remove the next replicas that are leaving."""
+        self._room = LEAVE_A_TURN
+        while self._room > 0 and (partition := self._replicas.next_left()) is not None:
+            self._room -= 1
+            self.drop(partition)
 
     def drop(self, partition: Partition) -> None:
         """Remove a partition of which this broker has no replica any more, with its files."""
