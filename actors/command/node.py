@@ -9,6 +9,7 @@ from actors.command import options as common
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rayft node`."""
     common.one_node(parser)
+    common.log_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:

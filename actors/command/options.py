@@ -128,7 +128,16 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
         if not equals:
             raise ConfigError(f"--set {pair} has no value: write --set {pair}=VALUE.")
         found[name.strip()] = value
+    if getattr(options, "log_format", None):
+        found["rayft.logging.format"] = options.log_format
     return found
+
+
+def log_format(parser: argparse.ArgumentParser) -> None:
+    """Add `--log-format`; `properties` reads it."""
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), help="lines of nodes' logs: text (the default), or JSON"
+    )
 
 
 def log_files(parser: argparse.ArgumentParser, or_address: bool = False) -> None:

@@ -41,6 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="none of them: whoever reaches a port may read, write and delete everything",
     )
     common.every_node(parser)
+    common.log_format(parser)
     common.ray(parser, "on a Ray cluster instead of processes")
     parser.add_argument(
         "--add-controller",
@@ -134,6 +135,7 @@ def _add_controller(options: argparse.Namespace) -> int:
         "secure",
         "config",
         "set",
+        "log_format",
         "detach",
         "feature",
         "ui",

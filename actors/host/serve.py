@@ -18,7 +18,7 @@ from actors.host.net.http_door import CONNECTIONS_MAX
 from actors.host.net.server import Listeners, PortTaken
 from actors.host.net.tls import Contexts
 from actors.host.work import descriptors
-from actors.host.work.journal import CONFIG, Journal, configure
+from actors.host.work.journal import CONFIG, FORMAT, Journal, configure
 from actors.host.work.kept_room import Rooms
 from actors.host.work.locks import Lock
 from actors.host.work.system_random import SystemRandom
@@ -45,6 +45,8 @@ def serve(
     stop it. `secret_files`: paths of files with secrets, those of TLS excepted, which nobody else should read."""
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
+    if config.value(FORMAT) == "json":
+        log.for_programs(config.node_id)
     descriptors.raise_limit()
     if main_thread:
         os.umask(0o077)  # for files that libraries write; the project's own code gives each file its mode

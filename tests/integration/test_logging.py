@@ -1,6 +1,8 @@
 """The lines of a cluster's nodes go where a user of `rayft.Cluster` has Python's `logging` send them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import rayft
@@ -42,3 +44,20 @@ def test_what_a_handler_keeps_back_is_written_when_a_node_ends(tmp_path: Path) -
         pass
     ends = [line for line in routed.read_text().splitlines() if " ends: " in line]
     assert len(ends) == 2, "of the controller and of the broker"
+
+
+def test_a_log_for_programs_has_an_object_in_each_line(tmp_path: Path) -> None:
+    """From the first line of a node to the one that says that it ends."""
+    words = ["--controllers", "1", "--brokers", "1", "--port", "0", "--dir", str(tmp_path), "--log-format", "json"]
+    command = [sys.executable, "-m", "actors.command.cli"]
+    subprocess.run([*command, "up", *words, "--set", "num.io.threads=3", "--detach"], check=True, timeout=120)
+    subprocess.run([*command, "down", "--dir", str(tmp_path)], check=True, timeout=120)
+    logs = [path for path in tmp_path.glob("*.log") if path.name != "supervisor.log"]
+    assert len(logs) == 2
+    nodes = set()
+    for path in logs:
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        nodes |= {line["node"] for line in lines}
+        assert "num.io.threads has no effect" in lines[0]["message"] + lines[1]["message"]
+        assert " ends: " in lines[-1]["message"] and lines[-1]["level"] == "INFO"
+    assert len(nodes) == 2

@@ -10,7 +10,8 @@ This file alone decides what a line looks like and by which logger it goes. Rule
    indented, so that none of them looks like an event.
 3. Lines that repeat are counted (`log_repeats.py`) before any handler has them. The line with their number is of the logger
    `rayft` itself.
-4. A line that cannot be written is lost: the disk that is full may be the log's too, and the node must go on.
+4. Lines for programs (`rayft.logging.format=json`) are objects: `time` (UTC), `level`, `logger`, `node`, `message`.
+5. A line that cannot be written is lost: the disk that is full may be the log's too, and the node must go on.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ from actors.import_path import PACKAGE
 from actors.settings.keys import ConfigError
 
 CONFIG = "rayft.logging.config"
+FORMAT = "rayft.logging.format"
 INDENTED = "\n    "
 NAMES = {logging.INFO: "INFO ", logging.WARNING: "WARN ", logging.ERROR: "ERROR"}
 ROOT = logging.getLogger("rayft")
@@ -50,19 +52,35 @@ class Lines(logging.Handler):
         super().__init__()
         self._stream = stream
         self._log = log
+        self.node: int | None = None
+        """The id of the node, where the lines are objects in JSON; None: they are text."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "log", None) is not self._log:
             return
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
-        level = NAMES.get(record.levelno, record.levelname)
-        line = f"{stamp}.{int(record.created * 1000) % 1000:03d} {level} {record.getMessage()}\n"
+        line = _text(record) if self.node is None else _object(record, self.node)
         with contextlib.suppress(OSError, ValueError):  # its disk is full; it is closed
             try:
                 self._stream.write(line)
             except UnicodeError:
                 self._stream.write(line.encode("ascii", "backslashreplace").decode())
             self._stream.flush()
+
+
+def _text(record: logging.LogRecord) -> str:
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+    level = NAMES.get(record.levelno, record.levelname)
+    return f"{stamp}.{int(record.created * 1000) % 1000:03d} {level} {record.getMessage()}\n"
+
+
+def _object(record: logging.LogRecord, node: int) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    told = {
+        "time": f"{stamp}.{int(record.created * 1000) % 1000:03d}Z",
+        "level": record.levelname,
+        "logger": record.name,
+    }
+    return json.dumps({**told, "node": node, "message": record.getMessage()}) + "\n"
 
 
 class Journal:
@@ -76,9 +94,13 @@ class Journal:
         self._loggers: dict[str, logging.Logger] = {}
         if ROOT.level == logging.NOTSET:
             ROOT.setLevel(logging.INFO)
-        lines = Lines(stream, self._mark)
-        ROOT.addHandler(lines)
-        weakref.finalize(self, ROOT.removeHandler, lines)
+        self._lines = Lines(stream, self._mark)
+        ROOT.addHandler(self._lines)
+        weakref.finalize(self, ROOT.removeHandler, self._lines)
+
+    def for_programs(self, node: int) -> None:
+        """Let each line be an object in JSON from now on, with the id of the node."""
+        self._lines.node = node
 
     def info(self, text: str) -> None:
         """What an operator may like to know."""

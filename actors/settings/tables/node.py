@@ -70,6 +70,8 @@ ROWS: tuple[ConfigKey, ...] = (
         "Headers of those requests, NAME=VALUE with commas between: a token, say."),
     key("rayft.logging.config", STRING, None, None,
         "File for Python's logging.config.dictConfig, in JSON: where the lines of this process's log go."),
+    key("rayft.logging.format", STRING, "text", one_of("text", "json"),
+        "What a line of this process's log is: text, or an object in JSON with time, level, logger, node and message."),
     key("telemetry.max.bytes", INT, 1048576, at_least(1),
         "What a client may push of its metrics at once, compressed (KIP-714)."),
     key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),

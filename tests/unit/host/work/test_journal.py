@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,14 @@ class Heard(logging.Handler):
 
 
 def refused_start(home: Path, **more: str) -> tuple[str, list[str]]:
-    """A node that says three things and does not start, as its metrics have no port: the reason, and the log's lines."""
+    """A node that says three things and does not start, as its metrics have no port: the reason, and the log's lines
+    without their times."""
+    sentence, lines = refused(home, **more)
+    return sentence, [line[24:] for line in lines]
+
+
+def refused(home: Path, **more: str) -> tuple[str, list[str]]:
+    """The same, with the whole lines."""
     config = node_config(
         {
             "process.roles": "broker",
@@ -105,7 +113,7 @@ def refused_start(home: Path, **more: str) -> tuple[str, list[str]]:
     stream = io.StringIO()
     code, sentence = serve(config, Journal(stream), main_thread=False)
     assert code == REFUSED
-    return sentence, [line[24:] for line in stream.getvalue().splitlines()]
+    return sentence, stream.getvalue().splitlines()
 
 
 def test_a_handler_of_the_user_has_the_lines_as_records(tmp_path: Path) -> None:
@@ -192,3 +200,30 @@ def test_two_logs_of_a_process_have_their_own_lines() -> None:
     logs.clear()
     gc.collect()
     assert len(logging.getLogger("rayft").handlers) == before
+
+
+def test_lines_for_programs_are_objects_from_the_first_one_and_have_what_text_has(tmp_path: Path) -> None:
+    (tmp_path / "text").mkdir()
+    (tmp_path / "json").mkdir()
+    _, lines = refused_start(tmp_path / "text")
+    _, objects = refused(tmp_path / "json", rayft_logging_format="json")
+    read = [json.loads(line) for line in objects]
+    assert read and all(set(one) == {"time", "level", "logger", "node", "message"} for one in read)
+    assert [f"WARN  {one['message']}" for one in read] == lines
+    assert {(one["node"], one["logger"], one["level"]) for one in read} == {(1, "rayft.host.serve", "WARNING")}
+    for one in read:
+        assert abs(datetime.fromisoformat(one["time"]) - datetime.now(UTC)) < timedelta(hours=1)
+
+
+def test_an_object_is_one_line_whatever_it_says() -> None:
+    stream = io.StringIO()
+    journal = Journal(stream)
+    journal.for_programs(7)
+    journal.error("a mistake\n  in \u2028 two\udc80 lines")
+    journal.info('"quoted" \\ \x00')
+    first, second = stream.getvalue().splitlines()
+    assert json.loads(first)["message"] == "a mistake\n      in \\u2028 two\\udc80 lines"
+    assert json.loads(second) | {"time": ""} == {
+        "time": "", "level": "INFO", "logger": "rayft", "node": 7, "message": '"quoted" \\ \\x00',
+    }  # fmt: skip
+    assert stream.getvalue().isascii()
