@@ -17,6 +17,7 @@ import actors.host.serve
 from actors.host.cluster import plan as plans
 from actors.host.cluster.supervisor import Supervisor
 from actors.host.work import durable
+from tests.descriptors import opened, settled
 
 
 @pytest.fixture
@@ -46,14 +47,14 @@ def test_a_process_that_cannot_be_made_is_tried_again_with_a_growing_pause(
 
     monkeypatch.setattr(os, "fork", refused)
     (child,) = supervisor.children
-    before = len(os.listdir("/proc/self/fd"))
+    before = settled()
     dues = []
     for _ in range(3):
         assert not supervisor._fork(child)
         assert child.pid == 0 and child.due_s is not None
         dues.append(child.crashes)
     assert dues == [1, 2, 3]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert opened() == before
 
 
 def failures(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, *codes: int) -> list[str]:

@@ -1,7 +1,6 @@
 """Keystores that cannot be read: one sentence each."""
 
 import datetime
-import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from actors.host.net.tls import JKS, Tls
 from actors.host.security.certificates import authority, issue
 from actors.settings.keys import ConfigError
 from actors.settings.tls import Store, TlsSettings
+from tests.descriptors import opened, settled
 
 NOW = datetime.datetime.now(datetime.UTC)
 BY = authority("test", NOW)
@@ -49,10 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def refused(folder: Path, data: bytes, kind: str) -> str:
     """The sentence; it never holds a password or a line of a key. Descriptors are given back."""
-    before = len(os.listdir("/proc/self/fd"))
+    before = settled()
     with pytest.raises(ConfigError) as found:
         read(folder, data, kind)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert opened() == before
     text = str(found.value)
     assert SECRET not in text and "PRIVATE KEY" not in text and "\n" not in text, text
     assert "listener L" in text or "JKS" in text

@@ -14,6 +14,7 @@ import pytest
 from actors.host.work.descriptors import Reserve
 from actors.host.work.disk import LocalDisk, LocalFile
 from actors.ports import DiskFailed, DiskFull
+from tests.descriptors import opened, settled
 
 
 @pytest.fixture
@@ -272,23 +273,19 @@ def small(tmp_path: Path) -> Iterator[LocalDisk]:
     yield LocalDisk(str(tmp_path), handles_max=4)
 
 
-def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_many_files_need_few_descriptors(small: LocalDisk) -> None:
-    before = _descriptors()
+    before = settled()
     files = [small.open(f"t-{n}/x", create=True) for n in range(50)]
     for turn in range(3):
         for number, file in enumerate(files):
             file.append((f"{number} {turn};".encode(),))
     assert small.handles == 4
-    assert _descriptors() == before + 4
+    assert opened() == before + 4
     assert bytes(files[7].read(0, 100) or b"") == b"7 0;7 1;7 2;"
     for file in files:
         file.close()
         file.close()
-    assert (small.handles, _descriptors()) == (0, before)
+    assert (small.handles, opened()) == (0, before)
 
 
 def test_the_descriptor_used_longest_ago_goes_first(small: LocalDisk) -> None:
@@ -310,10 +307,10 @@ def test_a_pinned_descriptor_stays_open(small: LocalDisk) -> None:
     first.close()
     for fd in fds:
         os.fdatasync(fd)
-    before = _descriptors()
+    before = settled()
     assert first.unpin(fds) == fds[0]
     os.close(fds[0])
-    assert _descriptors() == before - 2
+    assert opened() == before - 2
     again = first.pin()
     assert len(again) == 1
     first.unpin(again)
@@ -332,9 +329,9 @@ def test_a_cold_read_survives_the_loss_of_the_descriptor(small: LocalDisk) -> No
     for number in range(9):
         small.open(str(number), create=True).append((b"y",))
     assert not small.holds(file)
-    before = _descriptors()
+    before = settled()
     assert bytes(file.read_cold(0, 3)) == b"abc"
-    assert _descriptors() == before
+    assert opened() == before
 
 
 def test_a_file_whose_directory_was_removed_has_nothing_to_sync(disk: LocalDisk, tmp_path: Path) -> None:
@@ -342,11 +339,11 @@ def test_a_file_whose_directory_was_removed_has_nothing_to_sync(disk: LocalDisk,
     file = disk.open("t-0/0.log", create=True)
     file.append((b"x",))
     shutil.rmtree(tmp_path / "t-0")
-    before = _descriptors()
+    before = settled()
     fds = file.pin()
     assert fds == []
     file.unpin(fds)
-    assert _descriptors() == before
+    assert opened() == before
     file.close()
 
 
@@ -385,7 +382,7 @@ def test_a_directory_that_cannot_be_opened_for_a_sync_is_a_failure_and_is_asked_
 
 def test_more_files_than_the_system_allows_are_used_in_turn(disk: LocalDisk) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_descriptors() + 20, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened() + 20, before[1]))
     try:
         files = [disk.open(f"t-{number}/0.log", create=True) for number in range(50)]
         for number, file in enumerate(files):

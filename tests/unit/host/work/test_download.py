@@ -1,7 +1,6 @@
 """Documents from files and web servers: what is fetched, and what is not."""
 
 import contextlib
-import os
 import socket
 import threading
 import time
@@ -15,6 +14,7 @@ import pytest
 from actors.host.work import download
 from actors.host.work.download import Unfetched, begin, fetch
 from actors.ports import Download
+from tests.descriptors import opened, settled
 
 ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/keys": (200, {}, b"{}"),
@@ -116,9 +116,9 @@ def test_a_server_that_drips_has_a_time_for_the_whole(drip: bytes, monkeypatch: 
 
 def test_a_download_leaves_no_descriptor(server: str) -> None:
     fetch(wanted(server + "/keys"))
-    before = len(os.listdir("/proc/self/fd"))
+    before = settled()
     for path in ("/keys", "/moved", "/long", "/missing"):
         with contextlib.suppress(Unfetched):
             fetch(wanted(server + path))
     time.sleep(0.1)
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert opened() <= before
