@@ -29,6 +29,7 @@ def read(path: Path, bytes_max: int) -> tuple[list[dict[str, object]], list[repl
     return rows, told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["topic", "metadata", "compressed"])
 @settings(max_examples=80, deadline=None)
 @given(wounds=WOUNDS, bytes_max=st.sampled_from((1, 300, 1 << 30)))

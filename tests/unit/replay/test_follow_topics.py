@@ -265,6 +265,7 @@ class Writer:
         self.choose.choice((self.append, self.append, self.append, self.retention, self.again))()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_happens_each_record_is_seen_once_or_told(seed: int, tmp_path: Path) -> None:
     """Each record has its own value. The query starts again between every two steps, and plans each turn twice."""

@@ -16,6 +16,7 @@ SEEDS = 1000
 FOUND_WITHIN = 300
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "more",
     [{}, {"timeouts": 0.004}, {"late": 0.01}, {"forgets": 0.02}, {"losses": 0.003}, {"backwards": 0.4}],

@@ -183,6 +183,7 @@ def remembered(group: ConsumerGroup) -> Any:
     return group.epoch, group.target_epoch, group.metadata_hash, group.targets, members, group.static, group.holders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(30))
 def test_a_history_of_a_consumer_group(seed: int) -> None:
     History(seed).run()

@@ -251,6 +251,7 @@ def test_large_groups_and_those_with_expressions_stay_awake() -> None:
     assert group.rest is None and group.state() == "Stable" and group.holders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_story_is_the_same_with_groups_that_never_rest(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []

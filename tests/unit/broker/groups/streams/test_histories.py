@@ -203,6 +203,7 @@ def remembered(group: StreamsGroup) -> Any:
     return own, group.targets, members, group.holders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(30))
 def test_a_history_of_a_streams_group(seed: int) -> None:
     History(seed).run()

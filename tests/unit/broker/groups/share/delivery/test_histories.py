@@ -266,6 +266,7 @@ class History(histories.History):
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(40))
 def test_a_history_of_a_share_partition(seed: int) -> None:
     History(seed).run()
