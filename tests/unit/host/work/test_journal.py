@@ -220,10 +220,10 @@ def test_an_object_is_one_line_whatever_it_says() -> None:
     journal = Journal(stream)
     journal.for_programs(7)
     journal.error("a mistake\n  in \u2028 two\udc80 lines")
-    journal.info('"quoted" \\ \x00')
+    journal.info('"quoted" \\ \x00 é')
     first, second = stream.getvalue().splitlines()
     assert json.loads(first)["message"] == "a mistake\n      in \\u2028 two\\udc80 lines"
     assert json.loads(second) | {"time": ""} == {
-        "time": "", "level": "INFO", "logger": "rayft", "node": 7, "message": '"quoted" \\ \\x00',
+        "time": "", "level": "INFO", "logger": "rayft", "node": 7, "message": '"quoted" \\ \\x00 é',
     }  # fmt: skip
     assert stream.getvalue().isascii()
