@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.integration.conftest import ROOT
 
 SCRIPT = """
@@ -36,5 +38,6 @@ def held(how: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.long
 def test_what_was_freed_is_given_back() -> None:
     assert held("little") < 110

@@ -1,5 +1,6 @@
 """Moves of partitions, against the twin that compares whole states."""
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ ops = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(
     max_examples=150, deadline=None, suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -67,6 +67,7 @@ def test_all_topics_of_a_metadata_answer(ops, version, alive, reachable, slice_o
     )
 
 
+@pytest.mark.long
 @TWINS
 @given(st.lists(OPS, max_size=40), IDS, st.integers(0, 14), st.integers(0, 6), st.integers(1, 9))
 def test_a_page_of_a_topic(ops, alive, first, most, slice_of):
@@ -81,6 +82,7 @@ def test_a_page_of_a_topic(ops, alive, first, most, slice_of):
         assert written.take() == twin.described_topic(name, topic_id, rows, -5, alive, INTERNAL)
 
 
+@pytest.mark.long
 @TWINS
 @given(st.lists(OPS, max_size=30), st.lists(OPS, max_size=30), st.integers(0, 13), IDS, st.integers(1, 5))
 def test_a_pinned_generation_is_written_whatever_is_replayed_between_slices(before, after, version, alive, slice_of):

@@ -77,6 +77,7 @@ VALUES: Any = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_any_cell_can_be_said_in_json(value: Any) -> None:
     json.dumps(cell(value), allow_nan=False)
