@@ -79,6 +79,7 @@ FOUND = [
     ("replica_in_one_directory", "failing disks", 143),
     ("failed_sync_is_final", "failing disks", 105),
     ("no_acknowledged_record_lost", "failing disks", 47),
+    ("nothing_deleted_unasked", "failing disks", 20001),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

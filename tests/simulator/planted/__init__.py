@@ -17,6 +17,7 @@ from tests.simulator.planted import (
     compaction,
     consumer_groups,
     controller,
+    disks,
     log,
     moves,
     pushes,
@@ -33,6 +34,6 @@ from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
     "PLANTED", "aged", "arriving", "authorization", "broker", "bulk", "client", "compaction", "consumer_groups",
-    "controller", "log", "moves", "planted", "pushes", "quorum", "replicas", "share_groups", "share_members",
+    "controller", "disks", "log", "moves", "planted", "pushes", "quorum", "replicas", "share_groups", "share_members",
     "share_state", "strangers", "streams_groups", "transactions",
 ]  # fmt: skip
