@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from actors.authorization.access_rules import Rule
 from actors.authorization.decisions import RuleIndex
 from actors.metadata.ops import (
+    MANY_RECORDS,
     BrokerChanged,
     BrokerGone,
     BrokerSet,
@@ -40,7 +41,6 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
     Transaction,
-    records,
 )
 from fastpath.image.blocks import Block
 from fastpath.image.broker_counts import Counts
@@ -169,6 +169,7 @@ class Image(Columns):
         """0 -> the last block; a dictionary so that the journal treats it like any other table"""
         self._journal: deque[tuple[int, Any, Any, Any]] = deque()
         """(offset, table, key, old value), ascending"""
+        self._arrivals = _Arrivals(self)
         self._transaction = -1
         """the offset at which an open metadata transaction began; -1: none is open"""
 
@@ -331,7 +332,7 @@ class Image(Columns):
             self._take_back(offset)
             self.next_offset = here
             raise CorruptMetadata(offset, str(error)) from error
-        self.next_offset = offset + records(op)
+        self.next_offset = offset + (len(op) if kind in MANY_RECORDS else 1)  # type: ignore[arg-type]
         return touched
 
     def begin_load(self) -> None:
@@ -360,6 +361,9 @@ class Image(Columns):
             offset = min(offset, self._transaction)
         super().commit(offset)
         journal = self._journal
+        if journal and journal[-1][0] < offset:  # all of it, as for whoever replays what is committed
+            journal.clear()
+            return
         while journal and journal[0][0] < offset:
             journal.popleft()
 
@@ -457,9 +461,7 @@ class Image(Columns):
             self.names.append(None)
         # What was there before is known to be nothing, and a cluster has up to a million topics: so without `_set`.
         journal = self._journal
-        journal.append((offset, self._by_id, op.id, None))
-        journal.append((offset, self._by_name, name, None))
-        journal.append((offset, self.names, row, None))
+        journal.append((offset, self._arrivals, (op.id, name, row), None))
         self._by_id[op.id] = self._by_name[name] = row
         self.names.put(row, TopicName(name, op.deleting))
         if op.deleting:
@@ -572,6 +574,22 @@ class Image(Columns):
             self._take_back(self._transaction)
         self._transaction = offset if op.edge == "begin" else -1
         return Delta()
+
+
+class _Arrivals:
+    """What the journal takes for the table of new topics: one entry for all that is known of one by id, name and row."""
+
+    __slots__ = ("_image",)
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+
+    def put(self, key: tuple[bytes, str, int], value: None) -> None:
+        """Take a new topic back."""
+        topic_id, name, row = key
+        image = self._image
+        del image._by_id[topic_id], image._by_name[name]
+        image.names.put(row, None)
 
 
 def _store(table: Any, key: Any, value: Any) -> None:

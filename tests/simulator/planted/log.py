@@ -14,6 +14,8 @@ from actors.broker.replication.partition import Assignment, Became, Partition
 from actors.node.roles.broker.log import log_loader
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
+from actors.node.runtime.runtime import Runtime
+from actors.ports import DiskFailed, SyncClass
 from fastpath.records import batch as batches
 from fastpath.records.batch import Header
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -154,6 +156,22 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
             del runtime.sync
 
     return [instead(LogManager, "close", hasty)]
+
+
+@mistake()
+def error_of_a_run_swallowed() -> Sequence[Patch]:
+    """Of logs that are made durable beside each other one could not be, and all of them count as durable."""
+    sync = Runtime.sync
+
+    def forgiving(
+        runtime: Any, files: Any, replacements: Any, then: Any, kind: Any = SyncClass.DATA, runs: Any = ()
+    ) -> None:
+        def told(result: Any) -> None:
+            then(None if runs and isinstance(result, DiskFailed) else result)
+
+        sync(runtime, files, replacements, told, kind, runs)
+
+    return [instead(Runtime, "sync", forgiving)]
 
 
 @mistake("reassigned")

@@ -3,6 +3,8 @@
 Behaviour: a replica that is moved between directories is in both, in the new one as a future replica whose lag is what it
 lacks of the log's end (KIP-113). The lag of any other is what it lacks of the high watermark.
 
+A replica that is arriving, as a broker with many new ones makes a few in a turn, is made first, so that it is shown.
+
 Errors, by directory: KAFKA_STORAGE_ERROR for one that is offline.
 
 Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes, 5 cordoned (no directory is).
@@ -23,6 +25,9 @@ from actors.wire.messages import message
 
 if TYPE_CHECKING:
     from actors.wire.schemas.rpc import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+ARRIVAL = 4
+"""The entries that a replica counts as which is made here."""
 
 
 @rpc(35, "DescribeLogDirs", range(1, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
@@ -54,6 +59,15 @@ def describe_log_dirs(context: BrokerContext, request: "DescribeLogDirsRequest",
                 wanted.add((topic.topic, number))
                 if pace.over():
                     yield
+    for topic_id, numbers in list(context.replicas.arriving.items()):
+        # They have a directory from when they are made on, and whoever asks for one has it made.
+        image = context.cache.image
+        row = image.topic_row(topic_id)
+        name = image.topic_name(row) if row >= 0 else ""
+        for number in [one for one in numbers if wanted is None or (name, one) in wanted]:
+            context.replicas.get(topic_id, number)
+            if pace.over(ARRIVAL):
+                yield
     results = []
     for path, disk in context.logs.directories.paths():
         if pace.over():

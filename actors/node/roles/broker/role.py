@@ -161,11 +161,12 @@ class BrokerRole(BrokerParts):
             return
         if not is_control(batch.data):
             which = (image.feature(FORMAT) or self._family) if self._family == "drafts" else self._family
+            follows, replay = self.applier.caught_up, image.replay
             for offset, op in dialect(which).decode(batch):
-                touched = image.replay(offset, op)
-                if KIND in touched.entities:
+                touched = replay(offset, op)
+                if touched.entities and KIND in touched.entities:
                     self.quotas.changed()
-                if self.applier.caught_up:
+                if follows:
                     self.applier.apply(self._image_deltas.of(touched))
         if image.next_offset <= batch.last_offset:
             image.advance(batch.last_offset + 1)

@@ -241,6 +241,22 @@ def test_what_log_directories_hold_is_described(few: int) -> None:
     assert len(sizes) == 30 and sizes[29] > 0 and not any(size for number, size in sizes.items() if number != 29)
 
 
+def test_a_replica_that_is_arriving_is_described(few: int) -> None:
+    lab = Lab(1)
+    assign(lab, 300)
+    kind = message("DescribeLogDirsRequest")
+    wanted = [kind.DescribableLogDirTopic(topic="t", partitions=[7, 250, 400])]
+    call = lab.call(1, "DescribeLogDirs", 4, kind(topics=wanted))
+    (topic,) = call.reply.results[0].topics
+    assert {one.partition_index for one in topic.partitions} == {7, 250}
+    assert waiting(lab) >= 300 - 10 * few, "the others are in no hurry"
+    lab.slices = 0
+    call = lab.call(1, "DescribeLogDirs", 4, kind(topics=None))
+    (topic,) = call.reply.results[0].topics
+    assert {one.partition_index for one in topic.partitions} == set(range(300))
+    assert lab.slices >= 3, "they are made in slices"
+
+
 def test_a_replica_that_had_records_is_lost_and_does_not_begin_blank(few: int) -> None:
     lab = Lab(1)
     assign(lab, 40)
