@@ -164,7 +164,7 @@ class BrokerRole(BrokerParts):
             follows, replay = self.applier.caught_up, image.replay
             for offset, op in dialect(which).decode(batch):
                 touched = replay(offset, op)
-                if touched.entities and KIND in touched.entities:
+                if KIND in touched.entities:
                     self.quotas.changed()
                 if follows:
                     self.applier.apply(self._image_deltas.of(touched))
