@@ -12,6 +12,7 @@ KIP-631, "Record schemas" and "Controller snapshots"; requirement ids R631-070 t
 """
 
 import itertools
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -118,6 +119,18 @@ class Pin:
         """(topic id, row) by topic id as an unsigned number; hidden topics too."""
         ids = self.columns.topic_ids
         return sorted((ids.get(row), row) for row in range(len(self.names)) if self.names.get(row) is not None)
+
+    def topics_by_first_byte(self) -> Iterator[list[tuple[bytes, int]]]:
+        """The same in runs of topics whose ids begin with the same byte: a list of a million topics has 100 MB."""
+        ids = self.columns.topic_ids
+        rows = [array("i") for _ in range(256)]
+        for row in range(len(self.names)):
+            if self.names.get(row) is not None:
+                rows[ids.get(row)[0]].append(row)
+        for place, run in enumerate(rows):
+            rows[place] = array("i")
+            if run:
+                yield sorted((ids.get(row), row) for row in run)
 
     def release(self) -> None:
         """Free the generation. A second call does nothing."""

@@ -53,20 +53,35 @@ class Loaded(NamedTuple):
     last_timestamp_ms: int
 
 
-def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[Buffer]:
-    """The snapshot of a pinned image, as buffers to write one after the other. Any thread may call it; it mostly runs
-    without the GIL.
+def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> Iterator[Buffer]:
+    """The snapshot of a pinned image, as buffers to write one after the other. Each is made when it is asked for, and has
+    about 1/256 of the topics at most: so a snapshot of any size takes little memory. Any thread may call it.
 
     `epoch`: leader epoch in the file's name. `level`: metadata.format to write (R631-119). Does not release the pin.
     """
     drafts = _drafts(level)
     first = _first(epoch, last_timestamp_ms, voters)
-    out = BatchWriter(first.last_offset + 1, epoch, last_timestamp_ms, NO_LIMIT, RECORDS_MAX)
+    yield first.data
+    offset = first.last_offset + 1
+
+    def writer() -> BatchWriter:
+        return BatchWriter(offset, epoch, last_timestamp_ms, NO_LIMIT, RECORDS_MAX)
+
+    out = writer()
     _head(pin, drafts, out)
-    _topics(pin, drafts, out)
+    out.cut()
+    yield memoryview(out)
+    offset = out.next_offset
+    for topics in pin.topics_by_first_byte():
+        out = writer()
+        _add_topics(pin, drafts, out, topics)
+        out.cut()
+        yield memoryview(out)
+        offset = out.next_offset
+    out = writer()
     _tail(pin, drafts, out)
-    body = memoryview(out)
-    return [first.data, body, control_batch(out.next_offset, epoch, last_timestamp_ms, [SnapshotFooter()]).data]
+    yield memoryview(out)
+    yield control_batch(out.next_offset, epoch, last_timestamp_ms, [SnapshotFooter()]).data
 
 
 def pieces(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[bytearray]:
@@ -128,14 +143,15 @@ def _tail(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
 
 def _topics(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
     out.cut()
-    before = -1
-    for topic_id, row in pin.topics():
-        if topic_id[0] != before:
-            out.cut()
-            before = topic_id[0]
+    for topics in pin.topics_by_first_byte():
+        _add_topics(pin, drafts, out, topics)
+        out.cut()
+
+
+def _add_topics(pin: Pin, drafts: Drafts, out: BatchWriter, topics: Sequence[tuple[bytes, int]]) -> None:
+    for topic_id, row in topics:
         named = pin.names.get(row)
         out.add_topic(pin.columns, drafts.record(TopicSet(named.name, topic_id, named.deleting)), row)
-    out.cut()
 
 
 class InPieces(Protocol):

@@ -12,7 +12,7 @@ Rules:
 """
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -177,6 +177,11 @@ class Run(NamedTuple):
     """Small files like those of `Sync`, but in any order, and behind the files of all runs."""
 
 
+Content = bytes | Iterable[Buffer]
+"""The content of a small file, or what makes that of a large one piece by piece while it is written, in a thread; once more
+where there was no room."""
+
+
 class Sync(NamedTuple):
     """Make files durable one after the other, then write whole small files in place of old ones, each durable too. What
     rests upon another file is named behind it: none is made durable behind one that could not be.
@@ -190,9 +195,9 @@ class Sync(NamedTuple):
 
     token: int
     files: Sequence[File | Directory]
-    replacements: Sequence[tuple[Disk, str, bytes]]
+    replacements: Sequence[tuple[Disk, str, Content]]
     """(disk, path, content), made in order after `files`: written to a temporary name, synced, renamed, directory
-    synced."""
+    synced. What is made while it is written comes in a sync without anything else, and has no order with others."""
     kind: SyncClass = SyncClass.DATA
     runs: Sequence[Run] = ()
 

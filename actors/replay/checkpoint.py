@@ -69,5 +69,5 @@ def compact(
     level = found.image.feature(FORMAT) or int(files.property_of(found.log, LEVEL) or LATEST)
     pin = found.image.pin()
     quorum = found.quorum
-    parts = snapshot.encode(pin, quorum.epoch, level, quorum.timestamp_ms, quorum.voters)
+    parts = list(snapshot.encode(pin, quorum.epoch, level, quorum.timestamp_ms, quorum.voters))
     return Compacted(found.image.next_offset, quorum.epoch, parts)

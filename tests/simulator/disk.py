@@ -31,7 +31,7 @@ from itertools import chain
 from random import Random
 
 from actors.host.work.kept_room import of_records
-from actors.ports import Buffer, DiskFailed, DiskFull, Space, Sync
+from actors.ports import Buffer, Content, DiskFailed, DiskFull, Space, Sync
 
 PAGE_BYTES = (512, 4096)
 """The size that a device writes as a whole: a sector, or a page of the cache. Files here are small, so both are used
@@ -229,7 +229,7 @@ def _make_durable(file: object) -> None:
     file.inode.make_durable()
 
 
-def _replace(replacement: tuple[object, str, bytes], departed: int | None) -> None:
+def _replace(replacement: tuple[object, str, Content], departed: int | None) -> None:
     """What the host does for a small file of a sync. Raises DiskFull, DiskFailed."""
     disk, path, content = replacement
     assert isinstance(disk, VirtualDisk)
@@ -508,9 +508,11 @@ class VirtualDisk:
             self.refused += 1
             raise DiskFailed(errno.EIO, "sync failed", path)
 
-    def replace(self, path: str, content: Buffer) -> None:
+    def replace(self, path: str, content: Content | Buffer) -> None:
         """Write a small file whole, durable at once. Raises DiskFull, DiskFailed: it may have been written nevertheless, if
         its directory was not synced."""
+        if not isinstance(content, bytes | bytearray | memoryview):
+            content = b"".join(content)
         try:
             self.step("replace", path)
         except DiskFailed:

@@ -25,7 +25,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -617,7 +617,7 @@ class LocalDisk:
 
     # -- for the host's syncing thread --------------------------------------------------------------------------------
 
-    def replace(self, path: str, content: Buffer, asked: int | None = None) -> None:
+    def replace(self, path: str, content: Buffer | Iterable[Buffer], asked: int | None = None) -> None:
         """Write a small file whole: temporary name, sync, rename, sync of the directory. Blocks; from any thread.
 
         `asked`: the value of `departures` when the replacement was submitted. If its directory has been renamed or
@@ -625,7 +625,7 @@ class LocalDisk:
         """
         self.with_room(lambda: self.taken(lambda: self._replace(path, content, asked)))
 
-    def _replace(self, path: str, content: Buffer, asked: int | None) -> None:
+    def _replace(self, path: str, content: Buffer | Iterable[Buffer], asked: int | None) -> None:
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
         made = False

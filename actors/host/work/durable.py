@@ -10,7 +10,7 @@ is.
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from actors.ports import Buffer
 
@@ -23,14 +23,15 @@ def private(path: str | os.PathLike[str], flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
 
 
-def write_file(path: str, content: Buffer, sync: bool = True) -> None:
-    """Make `content` the whole content of a file. Its name is durable only after `sync_directory`. `sync`: whether to wait
-    for the device. Raises OSError."""
+def write_file(path: str, content: Buffer | Iterable[Buffer], sync: bool = True) -> None:
+    """Make `content`, or all its pieces, the whole content of a file. Its name is durable only after `sync_directory`.
+    `sync`: whether to wait for the device. Raises OSError, and what making a piece raises."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
-        view, done = memoryview(content), 0
-        while done < len(view):
-            done += os.write(fd, view[done:])
+        for piece in (content,) if isinstance(content, bytes | bytearray | memoryview) else content:
+            view, done = memoryview(piece), 0
+            while done < len(view):
+                done += os.write(fd, view[done:])
         if sync:
             os.fsync(fd)
     finally:

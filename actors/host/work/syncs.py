@@ -10,7 +10,8 @@ This file alone decides how the disk is waited for. Rules:
    later syncs of the class on that disk get the same error.
 3. A single thread makes replacements (quorum-state, a checkpoint) in the order of their syncs. So two versions of a
    small file never overtake each other, and none is replaced before the files of its own sync are durable. The small
-   files of a sync's runs go beside each other (`replacements.py`), before those that have an order.
+   files of a sync's runs go beside each other (`replacements.py`), before those that have an order. A file whose content is
+   made while it is written, as a snapshot of the metadata is, takes seconds, so it has a thread of its own.
 4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread. The syncs of a
    class hold at most `descriptors.pins_max()` at once: what is over is pinned when others are given back, so a sync of
    more files than that is made in parts, one after the other. Where there are fewer descriptors than that, a part is what
@@ -268,6 +269,8 @@ class Syncs:
         self._left: SimpleQueue[int] = SimpleQueue()
         """Descriptors that a thread has to close; below zero: no more will come."""
         self.queues = {kind: Queue(kind.value, self._done, wake, self._left.put) for kind in SyncClass}
+        self._making: list[threading.Thread] = []
+        """The threads that write what is made meanwhile."""
         self._workers = Workers(self.ended)
         self._closer = threading.Thread(target=self._close_left, name="close", daemon=True)
         self._closer.start()
@@ -277,8 +280,19 @@ class Syncs:
         return [queue.flusher.fileno() for queue in self.queues.values()]
 
     def submit(self, sync: Sync) -> None:
-        """Start a sync in the queue of its class."""
+        """Start a sync in the queue of its class, or alone if its content is made while it is written."""
+        if any(not isinstance(content, bytes) for _, _, content in sync.replacements):
+            assert not sync.files and not sync.runs, "nothing waits for it, and it waits for nothing"
+            one = Ordered(sync, flushed=True)
+            self._making = [thread for thread in self._making if thread.is_alive()]
+            self._making.append(threading.Thread(target=self._make, args=(one,), name="made", daemon=True))
+            self._making[-1].start()
+            return
         self.queues[sync.kind].submit(sync)
+
+    def _make(self, one: Ordered) -> None:
+        self._done.extend(_perform([one]))
+        self._wake()
 
     @property
     def held_bytes(self) -> int:
@@ -314,6 +328,8 @@ class Syncs:
         """Finish what was submitted, then end the threads. A second call does nothing."""
         for queue in self.queues.values():
             queue.close()
+        for thread in self._making:
+            thread.join()
         self._workers.close()
         self._left.put(-1)
         self._closer.join()

@@ -29,7 +29,7 @@ from actors.node.quorum.voters import record, voters_in
 from actors.node.runtime.meters import Histogram, Meter
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
-from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
+from actors.ports import Batch, Content, DiskFailed, DiskFull, Now
 from actors.raft import (
     EPOCH_MAX,
     Control,
@@ -261,10 +261,10 @@ class QuorumReplica:
         found = self.raft.voters_at(end_offset)
         return None if found is None else record(found)
 
-    def snapshot(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
-        """Store a checkpoint that a role has written, whole or in parts. It gets its name once everything below
-        `end_offset` is committed and durable here."""
-        self._snapshots.take_in(end_offset, epoch, data)
+    def snapshot(self, end_offset: int, epoch: int, content: Content) -> None:
+        """Store a checkpoint of a role, whole or made while it is written, and release it then. It gets its name once
+        everything below `end_offset` is committed and durable here."""
+        self._snapshots.take_in(end_offset, epoch, content)
         self.advance()
 
     # -- performing

@@ -1,16 +1,17 @@
-"""Taking a snapshot of an image: pin it, encode it outside the loop, hand the file over once it is safe (KIP-630).
+"""Taking a snapshot of an image: pin it, and hand it over once it is safe; it is encoded while it is written (KIP-630).
 
 What this file alone decides: when a snapshot that was taken is handed over, or thrown away. It shows the state at the
 pinned log end, which on an active controller may not be committed yet; so it waits until the high watermark has passed
-that offset, and is thrown away if that state is undone.
+that offset, and is thrown away if that state is undone. Nothing of it is in memory but the piece that is being written.
 """
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from actors.metadata import snapshot as snapshots
 from actors.metadata.dialects import FORMAT
-from actors.metadata.image import Image
+from actors.metadata.image import Image, Pin
 from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -18,6 +19,29 @@ from actors.ports import Batch, Buffer
 from fastpath.records import batch as batches
 
 GRAIN_BYTES = 1 << 16
+
+
+class Pinned:
+    """The content of a snapshot, made from a pinned image whenever it is asked for. Any thread may ask."""
+
+    def __init__(self, pin: Pin, pieces: Callable[[], Iterator[Buffer]]) -> None:
+        self._pin: Pin | None = pin
+        self._pieces = pieces
+        self.size = 0
+        """How many bytes it had when it was made last; 0: it never was."""
+
+    def __iter__(self) -> Iterator[Buffer]:
+        size = 0
+        for piece in self._pieces():
+            size += memoryview(piece).nbytes
+            yield piece
+        self.size = size
+
+    def release(self) -> None:
+        """Free the image's generation: it is not asked for any more. A second call does nothing."""
+        if self._pin is not None:
+            self._pin.release()
+            self._pin, self._pieces = None, lambda: iter(())
 
 
 class Snapshotting:
@@ -29,13 +53,13 @@ class Snapshotting:
         self._storage = storage
         self.offset = -1
         """End offset of the newest complete snapshot; -1: none (A47)."""
-        self.bytes_generated = 0
-        """The size of the newest snapshot that this process has taken; 0: it has taken none."""
+        self._newest: Pinned | None = None
+        """The newest snapshot that was handed over."""
         self.generated_ms = -1
         """The monotonic time when that was done."""
         self._running = False
-        self._waiting: tuple[int, int, Buffer] | None = None
-        """(end offset, epoch, content) of a snapshot that is encoded and not committed yet; None: there is none."""
+        self._waiting: tuple[int, int, Pinned] | None = None
+        """(end offset, epoch, content) of a snapshot that is not committed yet; None: there is none."""
         self._discard = False
         self._epoch = 0
         self._timestamp_ms = 0
@@ -49,6 +73,11 @@ class Snapshotting:
         return self._timestamp_ms
 
     @property
+    def bytes_generated(self) -> int:
+        """The size of the newest snapshot that this process has taken; 0: it has written none."""
+        return self._newest.size if self._newest is not None else 0
+
+    @property
     def busy(self) -> bool:
         """Whether a snapshot is under way."""
         return self._running or self._waiting is not None
@@ -56,7 +85,8 @@ class Snapshotting:
     def load(self, image: Image, data: Buffer | snapshots.InPieces, snapshot: Any) -> None:
         """Fill an empty image from a snapshot, which is the newest from now on. A snapshot that is under way is
         dropped, as it is of an older state."""
-        self._waiting, self._discard = None, True
+        self._drop()
+        self._discard = True
         loaded = snapshots.load(data, image, snapshot.end_offset, self._storage.family)
         self._timestamp_ms = loaded.last_timestamp_ms
         self.offset, self._epoch = snapshot.end_offset, snapshot.epoch
@@ -89,30 +119,34 @@ class Snapshotting:
         voters = self._quorum.voters_at(end)
         level = image.feature(FORMAT) or self._storage.format_level
 
-        def encode() -> Buffer:
-            return b"".join(snapshots.encode(pin, epoch, level, timestamp_ms, voters))
+        content = Pinned(pin, lambda: snapshots.encode(pin, epoch, level, timestamp_ms, voters))
 
-        def then(result: Any) -> None:
-            pin.release()
+        def then(_: Any) -> None:
             self._running = False
-            if isinstance(result, Exception):
-                self._runtime.log.error(f"the snapshot at {end} failed: {result!r}")
-            elif not self._discard:
-                self._waiting = (end, epoch, result)
+            if self._discard:
+                content.release()
+            else:
+                self._waiting = (end, epoch, content)
                 self.committed(self._quorum.raft.high_watermark)
 
-        self._runtime.work(encode, then)
+        # Not in this turn: what is undone or loaded in it comes first.
+        self._runtime.work(lambda: None, then)
 
     def committed(self, high_watermark: int) -> None:
         """Hand over a snapshot whose end is committed now."""
         if self._waiting is not None and self._waiting[0] <= high_watermark:
-            (end, epoch, data), self._waiting = self._waiting, None
-            self._quorum.snapshot(end, epoch, data)
+            (end, epoch, content), self._waiting = self._waiting, None
+            self._quorum.snapshot(end, epoch, content)
             self.offset = end
-            self.bytes_generated, self.generated_ms = len(data), self._runtime.now.mono_ms
+            self._newest, self.generated_ms = content, self._runtime.now.mono_ms
 
     def undone(self, next_offset: int) -> None:
         """Drop a snapshot of a state that was undone, since the image went back to `next_offset`."""
         if self._waiting is not None and self._waiting[0] > next_offset:
-            self._waiting = None
+            self._drop()
         self._discard = True
+
+    def _drop(self) -> None:
+        if self._waiting is not None:
+            self._waiting[2].release()
+            self._waiting = None

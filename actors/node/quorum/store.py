@@ -20,7 +20,7 @@ from actors.node.quorum.checkpoints import Checkpoints
 from actors.node.quorum.durable_mark import DurableMark
 from actors.node.quorum.log import MetadataLog
 from actors.node.quorum.voters import voters_in
-from actors.ports import Batch, Buffer, Disk, File
+from actors.ports import Batch, Buffer, Content, Disk, File
 from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice, VoterHistory, Voters
 from fastpath.records import batch as bytes_of
 
@@ -54,7 +54,7 @@ class Store:
         self.joined = False
         """Whether the file `joined` says that this disk has been a voter's, or is being written."""
         self.bytes_since_snapshot = 0
-        self.taken: tuple[SnapshotId, bytes] | None = None
+        self.taken: tuple[SnapshotId, Content] | None = None
         """A snapshot written by a role that waits for its end to be committed and durable."""
         self.again_ms = 0
         """The monotonic time before which no snapshot is stored, since there was no room."""
@@ -180,9 +180,19 @@ class Store:
         self.checkpoints.adopt_part(snapshot)
         self.log.restart_at(snapshot.end_offset, now_ms)
         self.bytes_since_snapshot = 0
+        self._give_up_taken()
+
+    def take_in(self, snapshot: SnapshotId, content: Content) -> None:
+        """Take a snapshot of a role in the place of one that waits."""
+        self._give_up_taken()
+        self.taken = (snapshot, content)
+
+    def _give_up_taken(self) -> None:
+        if self.taken is not None and not self._storing:
+            _release(self.taken[1])
         self.taken = None
 
-    def next_taken(self, safe_offset: int, now_ms: int) -> tuple[SnapshotId, bytes] | None:
+    def next_taken(self, safe_offset: int, now_ms: int) -> tuple[SnapshotId, Content] | None:
         """The snapshot to be stored now: everything in it is below `safe_offset`, committed and durable."""
         if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset or now_ms < self.again_ms:
             return None
@@ -190,10 +200,11 @@ class Store:
         self._bytes_at_taken = self.bytes_since_snapshot
         return self.taken
 
-    def stored(self, snapshot: SnapshotId, start: SnapshotId) -> SnapshotId | None:
+    def stored(self, snapshot: SnapshotId, content: Content, start: SnapshotId) -> SnapshotId | None:
         """Note that the checkpoint is durable; returns where the log starts from now on. None: a newer one was received
         meanwhile."""
         self._storing = False
+        _release(content)
         if self.taken is not None and self.taken[0] == snapshot:
             self.taken = None
         latest = self.checkpoints.latest
@@ -208,9 +219,11 @@ class Store:
         self.log.roll()
         return start
 
-    def not_stored(self, now_ms: int) -> None:
+    def not_stored(self, content: Content, now_ms: int) -> None:
         """Note that there was no room for the checkpoint: it, or a newer one, is tried again at `again_ms`."""
         self._storing = False
+        if self.taken is None or self.taken[1] is not content:
+            _release(content)
         self.again_ms = now_ms + SNAPSHOT_RETRY_MS
 
     def take_garbage(self) -> list[tuple[str, File | None]]:
@@ -225,3 +238,10 @@ class Store:
             if file is not None:
                 file.close()
             self.disk.remove(path)
+
+
+def _release(content: Content) -> None:
+    """Let go of what a snapshot is made from."""
+    release = getattr(content, "release", None)
+    if release is not None and not isinstance(content, memoryview):
+        release()

@@ -4,13 +4,12 @@ This file alone decides when a snapshot gets its name: one of our own once every
 here; a received one once it is durable and was read back whole.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from actors.node.quorum.checkpoints import verify
 from actors.node.quorum.store import Store
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Buffer, DiskFailed, DiskFull
+from actors.ports import Content, DiskFailed, DiskFull
 from actors.raft import Raft, SnapshotId
 
 HEAD_BYTES = 1 << 20
@@ -25,10 +24,10 @@ class StoredSnapshots:
         self._store = store
         self._raft = raft
 
-    def take_in(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
-        """Take a checkpoint that a role has written, whole or in parts; `store` writes it when it may have its name."""
-        whole = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
-        self._store.taken = (SnapshotId(end_offset, epoch), whole)
+    def take_in(self, end_offset: int, epoch: int, content: Content) -> None:
+        """Take a checkpoint of a role, which is released when nobody writes it any more; `store` writes it when it may have
+        its name."""
+        self._store.take_in(SnapshotId(end_offset, epoch), content)
 
     def store(self) -> None:
         """Write what a role has handed over, if it is safe now."""
@@ -36,19 +35,19 @@ class StoredSnapshots:
         taken = store.next_taken(min(raft.high_watermark, raft.durable_offset), runtime.now.mono_ms)
         if taken is None:
             return
-        snapshot, data = taken
+        snapshot, content = taken
 
         def stored(result: Exception | None) -> None:
             if isinstance(result, DiskFull):
                 runtime.log.error(f"no snapshot until there is room, the log goes on growing: {result}")
-                store.not_stored(runtime.now.mono_ms)
+                store.not_stored(content, runtime.now.mono_ms)
                 runtime.waiting.timers.at(store.again_ms, lambda: self.store())
                 return
             if result is not None:
                 runtime.stop(1, f"a checkpoint cannot be written: {result}")
                 return
             try:
-                start = store.stored(snapshot, raft.epochs.start)
+                start = store.stored(snapshot, content, raft.epochs.start)
                 if start is not None:
                     raft.snapshot_taken(snapshot, start)
                     store.log.delete_below(start.end_offset)
@@ -57,7 +56,7 @@ class StoredSnapshots:
             except DiskFailed as error:
                 runtime.stop(1, f"the metadata log cannot be written: {error}")
 
-        runtime.sync((), [(store.disk, store.checkpoints.path(snapshot), data)], stored)
+        runtime.sync((), [(store.disk, store.checkpoints.path(snapshot), content)], stored)
 
     def verify(self, snapshot: SnapshotId, file: Any) -> None:
         """Make a received file durable and check it outside the loop, then tell raft. The last part of it is written."""

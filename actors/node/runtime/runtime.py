@@ -14,7 +14,21 @@ from actors.node.runtime.effects import Stop
 from actors.node.runtime.peer_lines import PeerLines
 from actors.node.runtime.steps import Steps
 from actors.node.runtime.waiting import Waiting
-from actors.ports import Directory, Disk, Download, File, Now, Owner, Random, Run, Sync, SyncClass, Work, WorkKind
+from actors.ports import (
+    Content,
+    Directory,
+    Disk,
+    Download,
+    File,
+    Now,
+    Owner,
+    Random,
+    Run,
+    Sync,
+    SyncClass,
+    Work,
+    WorkKind,
+)
 from actors.ports.zookeeper import Change, Multi, Read, Reads, Request
 from actors.settings.node_config import NodeConfig
 
@@ -59,7 +73,7 @@ class Runtime:
     def sync(
         self,
         files: Sequence[File | Directory],
-        replacements: Sequence[tuple[Disk, str, bytes]],
+        replacements: Sequence[tuple[Disk, str, Content]],
         then: Callable[[Any], None],
         kind: SyncClass = SyncClass.DATA,
         runs: Sequence[Run] = (),

@@ -138,9 +138,10 @@ def snapshot_without_the_last_batch() -> Sequence[Patch]:
     encode = snapshotting.snapshots.encode
 
     def short(*args: Any) -> list[Any]:
-        first, body, footer = encode(*args)
+        first, *parts, footer = encode(*args)
+        body = b"".join(parts)
         whole = batches.headers(body)
-        return [first, bytes(body)[: whole[-1].position] if whole else body, footer]
+        return [first, body[: whole[-1].position] if whole else body, footer]
 
     return [instead(snapshotting.snapshots, "encode", short)]
 

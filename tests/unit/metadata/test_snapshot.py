@@ -230,6 +230,27 @@ def test_a_snapshot_in_pieces_that_is_damaged_or_shorter_than_its_file_said(monk
             snapshot.load(pieces, Image(), 5)
 
 
+def test_a_snapshot_is_made_piece_by_piece_and_shows_what_was_pinned():
+    """However large it is: no piece has more than the topics of one first byte, and none is made before it is asked for."""
+    image = Image()
+    image.replay(0, FeatureSet("metadata.format", 2))
+    for number in range(2000):
+        image.replay(image.next_offset, TopicSet(f"t{number}", topic_id(number)))
+        image.replay(image.next_offset, PartitionsSet(topic_id(number), range(4), [[1, 2, 3]] * 4, [[1, 2, 3]] * 4))
+    image.commit(image.next_offset)
+    pin = image.pin()
+    whole = b"".join(snapshot.encode(pin, 7, 2, 5, VOTERS))
+    assert whole == b"".join(snapshot.joined(snapshot.pieces(pin, 7, 2, 5, VOTERS), 7))
+    lazily, seen = snapshot.encode(pin, 7, 2, 5, VOTERS), b""
+    sizes = []
+    for piece in lazily:
+        seen += bytes(piece)
+        sizes.append(len(piece))
+        image.replay(image.next_offset, PartitionsChanged.one(topic_id(len(sizes)), 0, [2], 2, 1, 1))
+    pin.release()
+    assert seen == whole and max(sizes) < len(whole) / 60 and len(sizes) > 200
+
+
 def test_without_voters_in_the_log_the_header_is_alone():
     pin = image_of([]).pin()
     data = b"".join(snapshot.encode(pin, 0, 2, 0, None))

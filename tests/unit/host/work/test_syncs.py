@@ -266,6 +266,59 @@ def test_small_files_of_a_directory_that_went_or_was_never_there(waiting: Waitin
     assert (tmp_path / "t-1/epochs").exists() and (tmp_path / "new/dir/small").read_bytes() == b"x"
 
 
+class Made:
+    """A content that is made piece by piece."""
+
+    def __init__(self, *pieces: bytes, wait: threading.Event | None = None) -> None:
+        self.pieces, self.wait = pieces, wait
+        self.times = 0
+        self.began = threading.Event()
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.times += 1
+        self.began.set()
+        for piece in self.pieces:
+            assert self.wait is None or self.wait.wait(10)
+            yield piece
+
+
+def test_what_is_made_while_it_is_written_holds_nobody_up(waiting: Waiting, tmp_path: Path) -> None:
+    disk, free = LocalDisk(str(tmp_path)), threading.Event()
+    made = Made(b"a" * 100_000, b"", b"b", wait=free)
+    waiting.syncs.submit(Sync(1, [], [(disk, "snapshot", made)]))
+    assert made.began.wait(10)
+    waiting.syncs.submit(Sync(2, [], [(disk, "checkpoint", b"x")]))
+    assert waiting.until(1) == {2: None}
+    assert not (tmp_path / "snapshot").exists()
+    free.set()
+    assert waiting.until(1) == {1: None}
+    assert (tmp_path / "snapshot").read_bytes() == b"a" * 100_000 + b"b"
+    waiting.syncs.submit(Sync(3, [], [(disk, "last", Made(b"words"))]))
+    waiting.syncs.close()
+    assert (tmp_path / "last").read_bytes() == b"words", "closing waits for it"
+
+
+def test_what_cannot_be_made_or_finds_no_room_is_told(tmp_path: Path) -> None:
+    disk, before = LocalDisk(str(tmp_path)), resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Broken(Made):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"x"
+            raise ZeroDivisionError
+
+    ((_, failed),) = _perform([Ordered(Sync(1, [], [(disk, "snapshot", Broken())]), flushed=True)])
+    assert isinstance(failed, DiskFailed)
+    large = Made(bytes(600), bytes(600))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        ((_, full),) = _perform([Ordered(Sync(2, [], [(disk, "snapshot", large)]), flushed=True)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert isinstance(full, DiskFull) and not (tmp_path / "snapshot").exists()
+    assert _perform([Ordered(Sync(3, [], [(disk, "snapshot", large)]), flushed=True)]) == [(3, None)]
+    assert large.times == 2 and (tmp_path / "snapshot").stat().st_size == 1200
+
+
 def test_nothing_is_durable_behind_a_file_that_was_lost(waiting: Waiting, tmp_path: Path) -> None:
     """The kernel says so once: the next sync of that log would be a success, and overtakes one with a small file."""
     disk, slow = LocalDisk(str(tmp_path)), Slow()

@@ -1,6 +1,7 @@
 """The quorum of a node over real frames and virtual disks: elections, commits, restarts, snapshots, tools."""
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -284,6 +285,47 @@ def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
         assert node.lines[-1].startswith("metadata log")
     cluster.elect()
     assert cluster.run(500, cluster.settled)
+
+
+class Content:
+    """A snapshot that is made while it is written."""
+
+    def __init__(self) -> None:
+        self.made = self.released = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert not self.released, "what it is made from is gone"
+        self.made += 1
+        for controls in ([batches.SnapshotHeader(5)], [batches.SnapshotFooter()]):
+            yield batches.control_batch(len(controls) * self.made, 1, 5, controls).data
+
+    def release(self) -> None:
+        self.released += 1
+
+
+def test_what_a_snapshot_is_made_from_is_let_go_when_nobody_writes_it_any_more() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    leader = cluster.elect()
+    cluster.append("x")
+    assert cluster.run(200, cluster.settled)
+    early, later, full = Content(), Content(), Content()
+    end = leader.role.next_offset
+    leader.input(lambda: leader.quorum.snapshot(end + 100, 1, early))
+    cluster.run(20)
+    assert (early.made, early.released) == (0, 0), "its end is not committed"
+    leader.input(lambda: leader.quorum.snapshot(end, 1, later))
+    assert early.released == 1, "another has its place"
+    cluster.run(20)
+    assert (later.made, later.released) == (1, 1) and leader.quorum.store.checkpoints.ids
+    cluster.append("y")
+    assert cluster.run(200, cluster.settled)
+    leader.disk.replace_full = lambda path: path.endswith(".checkpoint")
+    leader.input(lambda: leader.quorum.snapshot(leader.role.next_offset, 1, full))
+    cluster.run(20)
+    assert (full.made, full.released) == (1, 0), "it is tried again"
+    leader.disk.replace_full = None
+    assert cluster.run(120_000, lambda: full.released == 1) and full.made == 2
 
 
 def test_a_snapshot_that_was_given_up_is_not_missed() -> None:

@@ -86,7 +86,7 @@ class Quorum:
 
     def snapshot(self, end_offset, epoch, data):
         self.events.append("snapshot")
-        self.snapshots.append((end_offset, epoch, data))
+        self.snapshots.append((end_offset, epoch, b"".join(data)))
 
     def resign(self):
         self.events.append("resigned")
@@ -313,7 +313,7 @@ def test_r631_085_a_level_that_is_raised_counts_for_the_next_record_and_for_the_
     host.controller.snapshot()
     (_, _, data) = host.quorum.snapshots[-1]
     loaded = Image()
-    load(b"".join(data) if isinstance(data, list) else data, loaded, image.next_offset)
+    load(data, loaded, image.next_offset)
     assert loaded.feature(METADATA_FORMAT) == 2
 
 
