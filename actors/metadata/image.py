@@ -121,7 +121,8 @@ class Pin:
         return sorted((ids.get(row), row) for row in range(len(self.names)) if self.names.get(row) is not None)
 
     def topics_by_first_byte(self) -> Iterator[list[tuple[bytes, int]]]:
-        """The same in runs of topics whose ids begin with the same byte: a list of a million topics has 100 MB."""
+        """(topic id, row) in the order of `topics`, in lists of topics whose ids begin with the same byte: one list of a
+        million topics has 100 MB."""
         ids = self.columns.topic_ids
         rows = [array("i") for _ in range(256)]
         for row in range(len(self.names)):
