@@ -1,13 +1,15 @@
 """Waiting for the disk, on a real one."""
 
+import errno
 import os
 import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from actors.host.work import replacements
 from actors.host.work.disk import LocalDisk, LocalFile
 from actors.host.work.syncs import Ordered, Syncs, _perform
 from actors.ports import DiskFailed, DiskFull, Run, Sync, SyncClass, Work
@@ -222,6 +224,66 @@ def test_a_run_that_is_lost_takes_nothing_behind_it_and_no_other_disk(
     done = waiting.until(2)
     assert done[2] is None and isinstance(done[3], DiskFailed)
     assert (tmp_path / "b/t-3/epochs").read_bytes() == b"t-3" and (tmp_path / "b/checkpoint").read_bytes() == b"2"
+
+
+class Held:
+    """A flusher whose results come when they are let go."""
+
+    def __init__(self) -> None:
+        self.submitted: list[tuple[int, list[int]]] = []
+        self.results: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+
+    def submit(self, token: int, fds: list[int], ends: object) -> None:
+        self.submitted.append((token, fds))
+
+    def drain(self) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
+        results, self.results = self.results, []
+        return results
+
+
+def test_a_part_of_a_sync_waits_for_what_comes_of_the_one_before_it(tmp_path: Path) -> None:
+    """Also where another sync gives back descriptors meanwhile."""
+    syncs, disk, flusher = Syncs(lambda: None), LocalDisk(str(tmp_path)), Held()
+    queue = syncs.queues[SyncClass.DATA]
+    queue.flusher, real = flusher, queue.flusher  # type: ignore[assignment]
+    queue.pins_max = 2
+    other, first, behind = (disk.open(name, create=True) for name in ("other", "first", "behind"))
+    for file in (other, first, behind):
+        file._created = False
+    queue.submit(Sync(0, [other], []))
+    queue.submit(Sync(1, [first, behind], []))
+    assert [token for token, _ in flusher.submitted] == [0, 1]
+    flusher.results = [(0, ())]
+    assert queue.flushed() == [(0, None)]
+    assert len(flusher.submitted) == 2, "it may not be tried if the first file fails"
+    flusher.results = [(1, ((0, errno.EIO),))]
+    assert queue.flushed() == [] and flusher.submitted[2:] == [(1, [])]
+    flusher.results = [(1, ())]
+    ((token, lost),) = queue.flushed()
+    assert token == 1 and isinstance(lost, DiskFailed)
+    queue.flusher = real
+    syncs.close()
+
+
+@pytest.mark.parametrize("call", [0, 1])
+def test_a_small_file_that_cannot_be_made_durable_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """Neither the file nor, behind its name, the directory."""
+    disk, calls = LocalDisk(str(tmp_path)), []
+
+    def failing(fds: Iterable[int]) -> list[int]:
+        calls.append(list(fds))
+        return [errno.EIO if len(calls) - 1 == call and place == 0 else 0 for place in range(len(calls[-1]))]
+
+    monkeypatch.setattr(replacements, "sync_beside", failing)
+    for name in ("t-0", "t-1"):
+        (tmp_path / name).mkdir()
+    runs = [Run([], [(disk, f"{name}/epochs", b"x")]) for name in ("t-0", "t-1")]
+    ((_, failed),) = _perform([Ordered(Sync(1, [], [(disk, "checkpoint", b"1")], runs=runs), flushed=True)])
+    assert isinstance(failed, DiskFailed) and failed.errno == errno.EIO and failed.disk is disk
+    assert (tmp_path / "t-0/epochs").exists() == bool(call), "what is not durable gets no name"
+    assert (tmp_path / "t-1/epochs").exists() and not (tmp_path / "checkpoint").exists()
 
 
 def test_a_small_file_of_a_run_that_fails_takes_nothing_behind_it(waiting: Waiting, tmp_path: Path) -> None:
