@@ -59,7 +59,8 @@ class Store:
         self.again_ms = 0
         """The monotonic time before which no snapshot is stored, since there was no room."""
         self._bytes_at_taken = 0
-        self._storing = False
+        self._storing: Content | None = None
+        """The content of the snapshot that is being written."""
         self._written_epochs: bytes = b""
         self._hard = HardState()
 
@@ -188,22 +189,27 @@ class Store:
         self.taken = (snapshot, content)
 
     def _give_up_taken(self) -> None:
-        if self.taken is not None and not self._storing:
+        if self.taken is not None and self.taken[1] is not self._storing:
             _release(self.taken[1])
         self.taken = None
 
     def next_taken(self, safe_offset: int, now_ms: int) -> tuple[SnapshotId, Content] | None:
         """The snapshot to be stored now: everything in it is below `safe_offset`, committed and durable."""
-        if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset or now_ms < self.again_ms:
+        if (
+            self.taken is None
+            or self._storing is not None
+            or self.taken[0].end_offset > safe_offset
+            or now_ms < self.again_ms
+        ):
             return None
-        self._storing = True
+        self._storing = self.taken[1]
         self._bytes_at_taken = self.bytes_since_snapshot
         return self.taken
 
     def stored(self, snapshot: SnapshotId, content: Content, start: SnapshotId) -> SnapshotId | None:
         """Note that the checkpoint is durable; returns where the log starts from now on. None: a newer one was received
         meanwhile."""
-        self._storing = False
+        self._storing = None
         _release(content)
         if self.taken is not None and self.taken[0] == snapshot:
             self.taken = None
@@ -221,7 +227,7 @@ class Store:
 
     def not_stored(self, content: Content, now_ms: int) -> None:
         """Note that there was no room for the checkpoint: it, or a newer one, is tried again at `again_ms`."""
-        self._storing = False
+        self._storing = None
         if self.taken is None or self.taken[1] is not content:
             _release(content)
         self.again_ms = now_ms + SNAPSHOT_RETRY_MS

@@ -328,6 +328,28 @@ def test_what_a_snapshot_is_made_from_is_let_go_when_nobody_writes_it_any_more()
     assert cluster.run(120_000, lambda: full.released == 1) and full.made == 2
 
 
+def test_what_is_being_written_is_let_go_behind_it_and_what_waits_at_once() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    leader = cluster.elect()
+    cluster.append("x")
+    assert cluster.run(200, cluster.settled)
+    end = leader.role.next_offset
+    first, second, third = Content(), Content(), Content()
+    plain, held = leader.sync, []
+    leader.sync = lambda *args: held.append(args)  # type: ignore[func-returns-value]
+    for content in (first, second, third):
+        leader.input(lambda content=content: leader.quorum.snapshot(end, 1, content))  # type: ignore[misc]
+        cluster.run(5)
+    assert (first.released, second.released, third.released) == (0, 1, 0)
+    leader.sync = plain
+    for args in held:
+        plain(*args)
+    leader.wake()
+    cluster.run(20)
+    assert (first.made, first.released) == (1, 1) and second.made == 0
+
+
 def test_a_snapshot_that_was_given_up_is_not_missed() -> None:
     """Its sync takes so long that another leader has begun to send it anew: the file is gone when it could be verified."""
     cluster = Cluster(brokers=1)
