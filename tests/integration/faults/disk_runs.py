@@ -248,10 +248,15 @@ class Kafka(Software):
         self.process = self.run(command, failing=failing, log=self.log_file)
 
     def offline(self) -> set[int]:
-        text = self.log()
-        found = re.findall(r"Stopping serving logs in dir (\S+)|Stopping serving replicas in dir (\S+)", text)
-        named = {a or b for a, b in found}
-        return {place for place, one in enumerate(self.directories) if str(one) in named}
+        broker = Broker(self.address, 20)
+        try:
+            found = broker.ask("DescribeLogDirs", 4, request("DescribeLogDirs", topics=None)).results
+        except (Closed, OSError):
+            return set()
+        finally:
+            broker.close()
+        failed = {one.log_dir for one in found if one.error_code}
+        return {place for place, one in enumerate(self.directories) if str(one) in failed}
 
     def sentence(self) -> str:
         lines = [line for line in self.log().splitlines() if re.search("FATAL|ERROR|Shutdown broker because", line)]

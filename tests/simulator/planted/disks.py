@@ -10,6 +10,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import CLEANED, Segment
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
+from actors.node.roles.broker.log.scrubber import Scrubber
 from actors.ports import DiskFailed, DiskFull
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -73,3 +74,9 @@ def all_directories_are_given_up_with_one() -> Sequence[Patch]:
         return found
 
     return [instead(DirectoryFailures, "fail", all_of_them)]
+
+
+@mistake(WORLD)
+def nothing_at_rest_is_read() -> Sequence[Patch]:
+    """What has rotted stays."""
+    return [instead(Scrubber, "_rate", lambda scrubber: 0)]
