@@ -158,7 +158,7 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
     return [instead(LogManager, "close", hasty)]
 
 
-@mistake()
+@mistake("general")
 def error_of_a_run_swallowed() -> Sequence[Patch]:
     """Of logs that are made durable beside each other one could not be, and all of them count as durable."""
     sync = Runtime.sync
