@@ -6,7 +6,8 @@ One broker leads everything. Its turns have the budget that a real node's have, 
 that the figures say what the work costs and nothing of other programs on the machine:
 
 - **rebalance**: all members of a group of the classic protocol join again, and the leader hands out the assignment;
-- **loading**: a restarted broker loads all partitions of `__consumer_offsets`, each with so many megabytes of commits;
+- **loading**: a restarted broker, whose logs are open, loads all partitions of `__consumer_offsets`, each with so many
+  megabytes of commits;
 - **topics that go**: topics with committed offsets are deleted.
 """
 
@@ -102,6 +103,11 @@ class Broker:
         reply = self.call("OffsetCommit", 8, kind(group_id=group, generation_id_or_member_epoch=-1, topics=asked))
         assert not any(one.error_code for topic in reply.topics for one in topic.partitions), reply
 
+    def opened(self) -> bool:
+        """Whether the logs are open, which a broker does at once when it starts, before it serves."""
+        node: Any = self.process.node
+        return bool(node.broker.logs.in_use)
+
     def measured(self) -> list[float]:
         """The turns since the last time, in ms."""
         turns, self.turns[:] = list(self.turns), []
@@ -182,8 +188,9 @@ def loaded(partitions: int, megabytes: int) -> list[float]:
         for group in groups.values():
             broker.commit(group, range(1), range(A_COMMIT), offset)
     broker.process.kill()
-    broker.measured()
     broker.process.start()
+    assert broker.world.run_until(broker.opened, WAIT_MS)
+    broker.measured()
     assert broker.world.run_until(broker.cluster.ready, WAIT_MS)
     broker.client = Client(broker.world, "another")
     kind = message("OffsetFetchRequest")

@@ -64,8 +64,8 @@ class Walk:
         self._shard = shard
         self._portions: Iterator[tuple[str, list[OffsetKey]]] | None = None
         """The keys that are still to come; None: none was looked at."""
-        self._seen: set[tuple[str, OffsetKey]] = set()
-        """The keys that were removed, or committed since."""
+        self._seen: dict[str, set[OffsetKey]] = {}
+        """The keys that were removed, or committed since, by group."""
 
     @property
     def begun(self) -> bool:
@@ -80,12 +80,14 @@ class Walk:
 
     def gone(self, group: str, keys: Iterable[OffsetKey]) -> list[OffsetKey]:
         """The keys of a group that are to be removed now, out of `keys`. Each is returned once."""
-        topics, seen = self.topics, self._seen
+        seen = self._seen.get(group, set())
         found = []
         for key in keys:
-            if key[0] in topics and (group, key) not in seen:
-                seen.add((group, key))
+            if key[0] in self.topics and key not in seen:
+                seen.add(key)
                 found.append(key)
+        if found:
+            self._seen[group] = seen
         return found
 
     def _in_portions(self) -> Iterator[tuple[str, list[OffsetKey]]]:
