@@ -10,7 +10,8 @@ Rules:
 4. A worker that computes yields to nodes and clients, which would otherwise look slow to each other.
 5. A test leaves no thread behind: what it still did would be measured as the doing of the tests after it.
 6. What a run has started ends with it, also where it is killed (`leavings.py`).
-7. The garbage collector goes through what tests make, and not through all that was there before the first one.
+7. The garbage collector goes through what tests make, and not through all that was there before the first one. A test leaves
+   it as it was: what it calls back, and how it is set, would be another test's.
 """
 
 import gc
@@ -109,6 +110,25 @@ def no_thread_left() -> Iterator[None]:
         if time.monotonic() > end:
             pytest.fail(f"threads go on after their test: {', '.join(map(str, left))}")
         time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def collector_as_it_was() -> Iterator[None]:
+    """The garbage collector of this process is nobody's own."""
+
+    def state() -> tuple[Any, ...]:
+        ours = [one for one in gc.callbacks if type(one).__module__.startswith("actors.")]
+        return ours, gc.isenabled(), gc.get_debug(), gc.get_threshold()
+
+    before = state()
+    yield
+    if (after := state()) != before:
+        for one in after[0][len(before[0]) :]:
+            gc.callbacks.remove(one)
+        gc.enable()
+        gc.set_debug(before[2])
+        gc.set_threshold(*before[3])
+        pytest.fail(f"the garbage collector is left with {after}, and had {before}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -118,6 +118,13 @@ def running() -> Iterator[Running]:
     one.end()
 
 
+def test_what_a_node_has_read_at_its_start_is_set_aside_once(running: Running, set_aside: list[bool]) -> None:
+    with closing(running.connect()) as sock:
+        sock.sendall(frame(b"the first request"))
+        exactly(sock, 21)
+    assert set_aside == [True]
+
+
 def frame(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
