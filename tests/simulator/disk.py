@@ -140,7 +140,7 @@ class VirtualFile:
         self._step("append", lambda random: self._appended(data[: random.randrange(len(data) + 1)]))
         if self.disk.append_fails is not None and self.disk.append_fails(self.path):
             self.disk.refused += 1
-            raise DiskFailed(errno.EIO, "append failed", self.path)
+            raise self.disk.error(errno.EIO, "append failed", self.path)
         self.disk.take_room(self, len(data))
         self._appended(data)
         return len(self.inode.data)
@@ -162,7 +162,7 @@ class VirtualFile:
         self._step("read")
         if self.disk.unreadable is not None and self.disk.unreadable(self.path, position, size):
             self.disk.refused += 1
-            raise DiskFailed(errno.EIO, f"read failed at byte {position}", self.path)
+            raise self.disk.error(errno.EIO, f"read failed at byte {position}", self.path)
         if self.disk.gone or (self.closed and self.disk.files.get(self.path) is not self.inode):
             raise FileNotFoundError(errno.ENOENT, "closed and removed", self.path)
         return self._bytes(position, size)
@@ -390,9 +390,13 @@ class VirtualDisk:
         moved = {name: self.files[name] for name in self._all(old)}
         if not moved:
             self.refused += 1
-            raise DiskFailed(errno.ENOENT, "rename failed: no such file", old)
-        if self.files.below[new] > 0:
-            raise DiskFailed(errno.ENOTEMPTY, "rename failed: directory not empty", old)
+            raise self.error(errno.ENOENT, "rename failed: no such file", old)
+        if old == new:
+            return  # POSIX: nothing is done, and it is no error
+        refused = self._not_replaced(old, new)
+        if refused:
+            self.refused += 1
+            raise self.error(refused, f"rename failed: {errno.errorcode[refused]}", old)
         for name in moved:
             del self.files[name]
         change = self._change(old, new)
@@ -407,6 +411,14 @@ class VirtualDisk:
             if waiting is not change and (waiting.directory == old or waiting.directory.startswith(f"{old}/")):
                 waiting.directory = new + waiting.directory[len(old) :]
         self._leave(old)
+
+    def _not_replaced(self, old: str, new: str) -> int:
+        """The error number with which POSIX refuses that name; 0: a file may take the place of a file."""
+        if new.startswith(f"{old}/"):
+            return errno.EINVAL
+        if self.files.below[new] > 0:
+            return errno.EISDIR if old in self.files else errno.ENOTEMPTY
+        return errno.ENOTDIR if new in self.files and old not in self.files else 0
 
     def remove(self, path: str) -> None:
         self.step("remove", path)
@@ -506,7 +518,7 @@ class VirtualDisk:
         if self.sync_fails is not None and self.sync_fails(path):
             self.failed_syncs += 1
             self.refused += 1
-            raise DiskFailed(errno.EIO, "sync failed", path)
+            raise self.error(errno.EIO, "sync failed", path)
 
     def replace(self, path: str, content: Content | Buffer) -> None:
         """Write a small file whole, durable at once. Raises DiskFull, DiskFailed: it may have been written nevertheless, if
@@ -522,7 +534,7 @@ class VirtualDisk:
         self._may_fail(path)
         if self.replace_full is not None and self.replace_full(path):
             self.refused += 1
-            raise DiskFull(errno.ENOSPC, "no room to replace the file", path)
+            raise self.error(errno.ENOSPC, "no room to replace the file", path)
         if self.kept_size:
             self._take(path, len(memoryview(content).cast("B")), records=False)
             self._give_back(len(self.files[path].data) if path in self.files else 0)
@@ -574,7 +586,7 @@ class VirtualDisk:
     def _works(self, path: str) -> None:
         if self.failed:
             self.refused += 1
-            raise DiskFailed(errno.EIO, "the device failed", path)
+            raise self.error(errno.EIO, "the device failed", path)
 
     def keep_room(self, room: int, kept: int) -> None:
         """From now on there are `room` bytes, and `kept` bytes beside them that are kept back."""

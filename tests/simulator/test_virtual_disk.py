@@ -86,3 +86,46 @@ def test_an_error_in_a_run_ends_that_run_and_is_told() -> None:
     assert not one.exists("checkpoint") and not one.exists("t-0/epochs"), "small files come behind all files"
     one.sync_fails = None
     assert durable(one, 3) == [3, 1, 3]
+
+
+def test_a_name_is_changed_as_posix_says() -> None:
+    """And who is refused knows which disk it was."""
+    one = VirtualDisk()
+    for path in ("a/1", "b/1", "file"):
+        one.open(path, create=True).append((path.encode(),))
+    one.rename("a", "a")
+    assert one.names("a") == ["1"] and one.departures == 0, "a name that is given to whom it belongs"
+    refused = {
+        ("a", "b"): errno.ENOTEMPTY,
+        ("file", "b"): errno.EISDIR,
+        ("a", "file"): errno.ENOTDIR,
+        ("a", "a/2"): errno.EINVAL,
+        ("c", "d"): errno.ENOENT,
+    }
+    for number, ((old, new), wanted) in enumerate(refused.items()):
+        with pytest.raises(DiskFailed) as failed:
+            one.rename(old, new)
+        assert (failed.value.errno, failed.value.disk, one.refused) == (wanted, one, number + 1)
+    assert (one.names("a"), one.names("b"), one.names("file")) == (["1"], ["1"], [])
+    one.rename("file", "b/1")
+    one.remove("a")
+    one.rename("b", "a")
+    assert bytes(one.open("a/1").read_cold(0, 9)) == b"file"
+
+
+def test_every_error_of_a_disk_says_whose_it_is() -> None:
+    one = VirtualDisk()
+    file = one.open("a/1", create=True)
+    file.append((b"x",))
+    one.fail(reads=True)
+    for operation in (
+        lambda: file.append((b"y",)),
+        lambda: file.read_cold(0, 1),
+        lambda: one.rename("a", "b"),
+        lambda: one.settle("a"),
+        lambda: one.sync(Sync(0, [file], [])),
+        lambda: one.sync(Sync(0, [], [(one, "b", b"1")])),
+    ):
+        with pytest.raises(DiskFailed) as failed:
+            operation()
+        assert failed.value.disk is one

@@ -369,14 +369,15 @@ def move(step: int, failing: int, numbers: tuple[int, ...], lasts: int, how: int
     try:
         for _ in range(100):
             try:
-                if not next_step(moving):
+                if moving.stage is Stage.TAKEN or not next_step(moving):
                     flush(future)
                     disks[0].remove(DIRECTORY)  # the old files go, when the new name is on the disk
                     disks[0].settle("")
                     break
             except DiskFull as error:
                 assert error.disk is disk
-                moving.again()
+                if moving.stage is not Stage.TAKEN:
+                    moving.again()
     except DiskFailed as error:
         assert error.disk is disk, "the sound one is blamed"
     disk.fault = None
