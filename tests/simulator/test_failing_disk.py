@@ -107,10 +107,47 @@ def test_the_directory_of_a_topic_that_went_gets_another_name_as_soon_as_there_i
     assert process.disk.found(DIRECTORY)
     t.create([1])
     t.world.run_for(3_000)
+    broker = process.node.broker
+    assert broker.replicas.offline and len(broker.logs.retired.stuck) == 1
     process.disk.fault = None
-    t.until(lambda: not process.disk.found(DIRECTORY))
+    t.until(lambda: t.cluster.ready() and t.leader == 1)
+    t.world.run_for(1_000)
+    assert t.produce(b"first") == 0 and t.read() == {0: b"first"}, "no restart is needed"
     t.stop(1)
     process.start()
     t.until(lambda: t.cluster.ready() and t.leader == 1)
     t.world.run_for(1_000)
+    assert t.produce(b"second") == 1 and t.read() == {0: b"first", 1: b"second"}
+
+
+def test_a_name_that_waits_for_room_is_tried_once_a_second_however_many_wait_for_it():
+    """Nobody's wait makes another one's tries more, and a topic that goes again while it waits does not come."""
+    t = OneTopic([1], {})
+    t.produce(b"before")
+    process = t.cluster.brokers[1]
+    tries = []
+
+    def fault(operation, path):
+        if operation != "rename" or path != DIRECTORY:
+            return 0
+        tries.append(path)
+        return errno.ENOSPC
+
+    process.disk.fault = fault
+    t.drop()
+    for _ in range(20):
+        t.create([1])
+        t.world.run_for(300)
+        t.drop()
+        t.world.run_for(300)
+    tries.clear()
+    t.world.run_for(10_000)
+    assert len(tries) in range(8, 13)
+    process.disk.fault = None
+    t.until(lambda: not process.disk.found(DIRECTORY))
+    t.world.run_for(3_000)
+    replicas = process.node.broker.replicas
+    assert not process.disk.found(DIRECTORY) and not replicas.offline and not replicas.arriving
+    t.create([1])
+    t.until(lambda: t.cluster.ready() and t.leader == 1)
     assert t.produce(b"first") == 0 and t.read() == {0: b"first"}

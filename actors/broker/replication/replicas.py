@@ -39,8 +39,8 @@ END = object()
 class Offline(enum.Enum):
     """Why the files of a replica cannot be used."""
 
-    FAILED = "its log directory failed, or its files cannot be read"
-    """Lasts until the process is restarted."""
+    FAILED = "its log directory failed, or its files cannot be read, or its name is not free"
+    """Lasts until the process is restarted, or the name is free."""
     REMOVED = "its files were removed under the running broker"
     """Lasts until a new process begins: the replica's leader still knows how far its log went, so only a new process
     may fetch it anew."""
@@ -145,6 +145,11 @@ class Replicas:
         return (partitions is not None and number in partitions) or (topic_id, number) in self.offline
 
     # ---- metadata
+
+    def may_begin(self, topic_id: bytes, number: int) -> None:
+        """Let a replica arrive that was offline as its log could not begin, and can now."""
+        if self.offline.pop((topic_id, number), None) is not None:
+            self.arriving.setdefault(topic_id, {})[number] = None
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
         """Take over the committed assignment of a partition with a replica here. If its log cannot be opened, it is

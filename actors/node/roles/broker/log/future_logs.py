@@ -101,12 +101,15 @@ class FutureLogs:
         elif not self._directories.failed(partition.log.disk):
             self._retired.retire(current.disk, current.directory, topic, number, partition.settings, current)
         else:
-            stray = self._retired.stray(current.disk, current.directory, topic, number)
-            if stray is not None:
+            path, end_offset = self._directories.path(current.disk), current.log_end_offset
+
+            def told(stray: str) -> None:
                 self._runtime.log.error(
-                    f"{partition!r} had just been moved from {self._directories.path(current.disk)} to a directory that has "
-                    f"failed: its old files, up to offset {current.log_end_offset}, are set aside as {stray}"
+                    f"{partition!r} had just been moved from {path} to a directory that has failed: its old files, up to "
+                    f"offset {end_offset}, are set aside as {stray}"
                 )
+
+            self._retired.stray(current.disk, current.directory, topic, number, told)
             current.release()
 
     def directory_failed(self, disk: Disk) -> None:

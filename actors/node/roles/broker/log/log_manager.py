@@ -112,12 +112,14 @@ class LogManager:
 
     def open(self, topic: str, topic_id: bytes, number: int) -> tuple[PartitionLog, TopicSettings, int] | None:
         """Open the log of a partition that metadata assigns to this broker. Returns (log, settings, checkpointed high
-        watermark). None: its files are in a directory that is offline, or cannot be read."""
+        watermark). None: its files are in a directory that is offline, or cannot be read, or its name is not free
+        yet."""
         settings = self._cache.settings(topic)
         claimed, futures = self.claims.claim(topic, topic_id, number, settings)
         if claimed is None:
             disk, name = self.directories.place(topic_id, number), partition_name(topic, number)
-            if not self.retired.free(disk, name):
+            if not self.retired.free(disk, name, topic_id, number):
+                self.directories.preferred[topic_id, number] = disk
                 return None
             return self._loader.create(disk, name, settings, topic_id), settings, 0
         directory, found = claimed

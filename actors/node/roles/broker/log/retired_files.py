@@ -6,7 +6,8 @@ This file alone decides:
    own. It is unlinked after `file.delete.delay.ms`, in a thread; so are segments. Until then readers may have them open.
 2. Files of which nobody has said that they may go are set aside under a name of their own, and stay.
 3. In a directory that is offline nothing is renamed and nothing removed: the next start finds files that nobody claims.
-4. A name that finds no room to be changed is tried again until it is. Nothing else begins under it meanwhile.
+4. A name that finds no room to be changed is tried again until it is. Nothing else begins under it meanwhile; a replica
+   that waits for it is told.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,6 +32,10 @@ class RetiredFiles:
         self._directories = directories
         self.stuck: dict[tuple[Disk, str], Callable[[], None]] = {}
         """(disk, name) that is to have another name, as soon as there is room for it -> what tries again."""
+        self.freed: Callable[[bytes, int], None] = lambda topic_id, number: None
+        """Told (topic id, number) of a replica that has waited for a name, when it may begin under it."""
+        self._waiting: dict[tuple[Disk, str], dict[tuple[bytes, int], None]] = {}
+        """(disk, name) that is `stuck` -> the replicas that are to begin under it."""
 
     # ---- whole logs
 
@@ -61,22 +66,32 @@ class RetiredFiles:
 
         self._rename(disk, name, retired, renamed)
 
-    def free(self, disk: Disk, name: str) -> bool:
-        """Whether a log may begin under that name: what had it before has another one."""
-        again = self.stuck.get((disk, name))
-        if again is not None:
-            again()
-        return (disk, name) not in self.stuck
+    def free(self, disk: Disk, name: str, topic_id: bytes, number: int) -> bool:
+        """Whether the log of a replica may begin under that name: what had it before has another one. If not, `freed` says
+        when."""
+        key = (disk, name)
+        attempt = self.stuck.get(key)
+        if attempt is not None:
+            attempt()
+        if key not in self.stuck:
+            return True
+        if (topic_id, number) not in self._waiting.setdefault(key, {}):
+            self._waiting[key][topic_id, number] = None
+            self._runtime.log.error(
+                f"{name} cannot begin in {self._directories.path(disk)} until what had that name has another one, for which "
+                f"there is no room"
+            )
+        return False
 
-    def _rename(self, disk: Disk, name: str, to: str, then: Callable[[], None]) -> bool:
-        """Give a name another one, now or when there is room (rule 4), then `then`. Returns whether it has it now. Where the
-        device fails, the next start on the repaired disk finds files that nobody claims."""
-        key, told, done = (disk, name), False, False
+    def _rename(self, disk: Disk, name: str, to: str, then: Callable[[], None]) -> None:
+        """Give a name another one, now or when there is room (rule 4), then `then`. Where the device fails, the next start
+        on the repaired disk finds files that nobody claims."""
+        key, told = (disk, name), False
 
-        def again() -> None:
-            nonlocal told, done
-            if self.stuck.get(key) is not again or self._directories.failed(disk):
-                self.stuck.pop(key, None)
+        def attempt() -> None:
+            nonlocal told
+            if self._directories.failed(disk):
+                self._give_up(key)
                 return
             try:
                 disk.rename(name, to)
@@ -84,19 +99,29 @@ class RetiredFiles:
                 if not told:
                     told = True
                     self._directories.noted(error)
-                self._runtime.waiting.timers.at(self._runtime.now.mono_ms + AGAIN_MS, again)
                 return
             except DiskFailed as error:
-                del self.stuck[key]
+                self._give_up(key)
                 self._directories.job_done(disk, error)
                 return
             del self.stuck[key]
-            done = True
             then()
+            for topic_id, number in self._waiting.pop(key, {}):
+                self.freed(topic_id, number)
 
-        self.stuck[key] = again
+        def again() -> None:
+            if self.stuck.get(key) is attempt:
+                attempt()
+            if self.stuck.get(key) is attempt:
+                self._runtime.waiting.timers.at(self._runtime.now.mono_ms + AGAIN_MS, again)
+
+        self.stuck[key] = attempt
         again()
-        return done
+
+    def _give_up(self, key: tuple[Disk, str]) -> None:
+        """Leave a name to the next start. A replica that waits for it is offline until then."""
+        del self.stuck[key]
+        self._waiting.pop(key, None)
 
     def remove(self, disk: Disk, name: str) -> None:
         """Unlink a directory now."""
@@ -116,28 +141,31 @@ class RetiredFiles:
     def keep_stray(self, disk: Disk, name: str, topic: str, number: int) -> None:
         """Keep files that are of no replica of this broker, under another name: a controller that says what there is
         does not say what was deleted."""
-        stray = self.stray(disk, name, topic, number)
-        if stray is not None:
+
+        def told(stray: str) -> None:
             self._runtime.log.warning(
                 f"{name} is no replica of this broker, as the controller says, which does not say that it is deleted: its "
                 f"files are set aside as {stray}. Remove them if nobody needs them"
             )
 
+        self.stray(disk, name, topic, number, told)
+
     def keep_unknown(self, disk: Disk, found: PartitionDirectory) -> None:
         """Keep files that do not say which topic they are of: a power cut came before their first flush, or
-        partition.metadata is damaged. A topic that was deleted may have had that name, so they are neither read nor
-        removed. A topic that was deleted may have had that name, so nobody reads them; nobody removes them either."""
-        stray = self.stray(disk, found.name, found.topic, found.number)
-        if stray is not None:
+        partition.metadata is damaged. A topic that was deleted may have had that name, so nobody reads them; nobody
+        removes them either."""
+
+        def told(stray: str) -> None:
             self._runtime.log.warning(
                 f"{found.name} has no readable partition.metadata: its files are set aside as {stray}"
             )
 
-    def stray(self, disk: Disk, name: str, topic: str, number: int) -> str | None:
-        """Rename a partition's directory to a name that is not used. Returns the new name; None: the rename has
-        failed, or waits for room."""
+        self.stray(disk, found.name, found.topic, found.number, told)
+
+    def stray(self, disk: Disk, name: str, topic: str, number: int, told: Callable[[str], None]) -> None:
+        """Rename a partition's directory to a name that is not used. `told` gets the new name, as soon as it has it."""
         stray = retired_name(topic, number, STRAY, self._runtime.random.uuid())
-        return stray if self._rename(disk, name, stray, _nothing) else None
+        self._rename(disk, name, stray, lambda: told(stray))
 
     # ---- segments
 
@@ -162,10 +190,6 @@ class RetiredFiles:
         """Run unlinking in a thread."""
         if jobs:
             self._runtime.work(lambda: _each(jobs), lambda result: self._directories.job_done(disk, result))
-
-
-def _nothing() -> None:
-    """What has a name that says all needs no more."""
 
 
 def _each(jobs: list[Job]) -> None:
