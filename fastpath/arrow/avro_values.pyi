@@ -1,0 +1,1 @@
+"""Values in Avro's encoding to columns; for compiled code only."""

@@ -1,0 +1,1 @@
+"""Values in JSON to columns; for compiled code only."""

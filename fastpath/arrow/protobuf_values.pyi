@@ -1,0 +1,1 @@
+"""Values in Protobuf's encoding to columns; for compiled code only."""

@@ -1,0 +1,1 @@
+"""Rows of the columns that values fill; for compiled code only."""
