@@ -4,10 +4,12 @@
 
 This file alone decides how such a header is read. What is in it is put in front of the value, so that all that reads values
 reads one way. A GUID, by which a schema has the same name in all registries, gets a number for that: one above those that
-registries give. Of several headers the last one counts, as for Java's deserializers.
+registries give, of which nothing is known from values that have it in front. Of several headers the last one counts, as for
+Java's deserializers.
 """
 
 import uuid
+from collections.abc import Container
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +29,14 @@ NO_ID = b"\1"
 class HeaderIds:
     """The ids in the headers of the records of a read."""
 
-    def __init__(self, column: str) -> None:
-        """`column`: key or value."""
+    def __init__(self, column: str, known: Container[int] = ()) -> None:
+        """`column`: key or value. `known`: ids of which something is known from values, which are no GUID's then."""
         self._column = column
         self._header = f"__{column}_schema_id"
+        self._known = known
         self._numbers: dict[bytes, int] = {}
         self._names: dict[int, str] = {}
+        self._next = FIRST
 
     def name(self, id: int) -> int | str:
         """What a registry is asked for: an id, or a GUID."""
@@ -71,6 +75,9 @@ class HeaderIds:
                 raise ClientError(
                     f"the headers {self._header} have more than {GUIDS_MAX:,} GUIDs: they are none of schemas"
                 )
-            number = self._numbers[guid] = FIRST + len(self._numbers)
+            while self._next in self._known:
+                self._next += 1
+            number = self._numbers[guid] = self._next
+            self._next += 1
             self._names[number] = str(uuid.UUID(bytes=guid))
         return bytes([ID]) + number.to_bytes(4, "big") + header[GUID_BYTES:]

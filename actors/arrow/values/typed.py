@@ -90,10 +90,10 @@ class Typed:
             self._root, self._columns = layout.root, ValueColumns(layout.columns, layout.kids)
         elif self._plan is not None:
             self._root, self._columns = self._plan.root, ValueColumns(self._plan.columns, self._plan.column_kids)
-        self._headers = HeaderIds(column)
-        """The ids that stand in headers."""
         self._planned: dict[int, int] = {}
         """Schema id -> about how many bytes its plan has, in the order in which they were made."""
+        self._headers = HeaderIds(column, self._planned)
+        """The ids that stand in headers."""
         self._plan_bytes = 0
         self._refused: dict[int, str] = {}
         """Schema id -> why its values cannot be read. Of ids without a plan only until the values of a batch are told."""

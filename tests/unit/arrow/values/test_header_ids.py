@@ -52,6 +52,14 @@ def test_without_such_headers_nothing_is_made(rows: Any) -> None:
     assert HeaderIds("value").before(given.drop_columns("headers")).to_pylist() == [row[2] for row in rows]
 
 
+def test_a_guid_gets_no_number_that_stood_in_front_of_a_value() -> None:
+    """Of that number it was known that the registry has no such schema: rows that have one were null."""
+    ids = HeaderIds("value", {FIRST, FIRST + 2})
+    told = ids.before(batch([(b"", [(NAME, b"\1" + one)], b"") for one in (ONE, OTHER, ONE)]))
+    assert told.to_pylist() == [b"\0\x80\0\0\1", b"\0\x80\0\0\3", b"\0\x80\0\0\1"]
+    assert [ids.name(FIRST), ids.name(FIRST + 1)] == [FIRST, str(uuid.UUID(int=5))]
+
+
 def test_headers_of_ever_new_guids_end_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GUIDS_MAX", 10)
     ids = HeaderIds("value")
