@@ -22,6 +22,9 @@ from fastpath.arrow.value_columns import KINDS
 from fastpath.bytes.byte_builder import Owned
 
 COLUMNS_MAX = 4_000
+FIELD_NAMES_MAX = 1 << 20
+"""How many characters the names of all fields may have: a type that many fields have brings its names with each."""
+NAMES_TOO_LONG = f"has fields whose names have more than {FIELD_NAMES_MAX} characters"
 FIXED_MAX = 64
 KINDS_OF = {
     "null": ("null", 0, pa.null()), "boolean": ("bool", 1, pa.bool_()), "int": ("fixed", 4, pa.int32()),
@@ -64,6 +67,7 @@ class Layout:
         """Raises BadSchema for one of too many columns."""
         self.columns: list[tuple[int, int, bool, int, int]] = []
         self.kids: list[int] = []
+        self._names_left = FIELD_NAMES_MAX
         self.root = self._column(schema, True, 0)
 
     def _take(self, kind: str, width: int, nullable: bool) -> int:
@@ -110,6 +114,9 @@ class Layout:
     def _struct(
         self, schema: Type, names: list[str], types: list[Type], nullable: bool, depth: int, is_union: bool
     ) -> Column:
+        self._names_left -= sum(map(len, names))
+        if self._names_left < 0:
+            raise BadSchema(NAMES_TOO_LONG)
         index = self._take("struct", 0, nullable)
         inner = [self._column(one, is_union, depth + 1) for one in types]
         self._inside(index, [one.place for one in inner])

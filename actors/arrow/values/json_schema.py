@@ -31,9 +31,6 @@ def parsed(text: str, others: Mapping[str, str]) -> Type:
     BadSchema."""
     try:
         documents = {"": json.loads(text), **{name: json.loads(one) for name, one in others.items()}}
-        for one in list(documents.values()):
-            if isinstance(one, dict) and isinstance(one.get("$id"), str):
-                documents.setdefault(one["$id"].rstrip("#"), one)
         return _Schemas(documents).type(documents[""], "", (), 0)
     except BadSchema:
         raise
@@ -44,9 +41,36 @@ def parsed(text: str, others: Mapping[str, str]) -> Type:
 class _Schemas:
     """The documents of a schema."""
 
-    def __init__(self, documents: Mapping[str, Any]) -> None:
+    def __init__(self, documents: dict[str, Any]) -> None:
         self._documents = documents
+        """The documents, and those that stand in others, by the names that they give themselves."""
+        self._own: dict[int, str] = {}
+        """id() of a document -> that name."""
+        self._anchors: dict[tuple[str, str], Any] = {}
+        """(document, name) -> the part of it that has this name."""
+        self._places: dict[tuple[str, str], tuple[Any, str, str]] = {}
+        """(document, reference in it) -> the part to which it leads, its document, and its whole name."""
         self._left = PARTS_MAX
+        for name in list(documents):
+            self._name(documents[name], name)
+
+    def _name(self, document: Any, name: str) -> None:
+        """Find the parts of a document that have names."""
+        below = [(document, name)]
+        while below:
+            one, inside = below.pop()
+            if isinstance(one, dict):
+                own, anchor = one.get("$id"), one.get("$anchor")
+                if isinstance(own, str) and own.startswith("#"):  # as an anchor was called in drafts 6 and 7
+                    anchor = own[1:]
+                elif isinstance(own, str):
+                    inside = own.rstrip("#")
+                    if self._documents.setdefault(inside, one) is one:
+                        self._own[id(one)] = inside
+                if isinstance(anchor, str):
+                    self._anchors.setdefault((inside, anchor), one)
+            if isinstance(one, dict | list):
+                below += [(more, inside) for more in (one.values() if isinstance(one, dict) else one)]
 
     def type(self, schema: Any, document: str, under_way: tuple[str, ...], depth: int) -> Type:
         """The type of a part of a document. `under_way`: the references that led to it. Raises BadSchema, and others for
@@ -60,6 +84,7 @@ class _Schemas:
             return ANY
         if not isinstance(schema, dict):
             raise BadSchema(f"is not JSON Schema: {str(schema)[:50]!r} stands where a schema is to be")
+        document = self._own.get(id(schema), document)
         if "$ref" in schema:
             return self._referred(schema["$ref"], document, under_way, depth)
         for word in ("oneOf", "anyOf", "allOf"):
@@ -90,6 +115,8 @@ class _Schemas:
     def _object(self, schema: dict[str, Any], document: str, under_way: tuple[str, ...], depth: int) -> Type:
         properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
         if properties:
+            for name in properties:
+                name.encode()  # half of a surrogate pair is no text
             return Type(
                 "record",
                 fields=tuple(
@@ -113,18 +140,29 @@ class _Schemas:
 
     def _referred(self, reference: Any, document: str, under_way: tuple[str, ...], depth: int) -> Type:
         """The type to which a reference leads."""
-        named, _, place = str(reference).partition("#")
-        target = named or document
-        full = f"{target}#{place}"
+        key = document, str(reference)
+        if key not in self._places:
+            self._places[key] = self._place(*key)
+        found, target, full = self._places[key]
         if full in under_way:
             return ANY
+        return self.type(found, target, (*under_way, full), depth + 1)
+
+    def _place(self, document: str, reference: str) -> tuple[Any, str, str]:
+        """(the part to which a reference leads, its document, its whole name)."""
+        named, _, place = reference.partition("#")
+        target, place = named or document, unquote(place)
         if target not in self._documents:
             raise BadSchema(f"refers to {target[:100]!r}, which it does not have")
         found = self._documents[target]
-        for step in unquote(place).split("/")[1:]:
+        if place and not place.startswith("/"):
+            if (target, place) not in self._anchors:
+                raise BadSchema(f"refers to {place[:100]!r}, which it does not have")
+            found = self._anchors[target, place]
+        for step in place.split("/")[1:] if place.startswith("/") else ():
             step = step.replace("~1", "/").replace("~0", "~")
             found = found[int(step)] if isinstance(found, list) else found[step]
-        return self.type(found, target, (*under_way, full), depth + 1)
+        return found, target, f"{target}#{place}"
 
 
 def _nullable(of: Type) -> Type:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from actors.arrow.values.avro_columns import COLUMNS_MAX, Column
+from actors.arrow.values.avro_columns import COLUMNS_MAX, FIELD_NAMES_MAX, NAMES_TOO_LONG, Column
 from actors.arrow.values.avro_schema import DEPTH_MAX, BadSchema, Type
 from actors.arrow.values.budget import Unreadable
 from actors.arrow.values.proto_text import Field, Schema, parsed
@@ -87,6 +87,7 @@ class ProtobufPlan:
         self._enums: dict[str, tuple[int, int]] = {}
         """(number of names, place in the table) of each that was used."""
         self._zeros = 0
+        self._field_names_left = FIELD_NAMES_MAX
         self._schema, self.name = _first(text, others)
         try:
             file = self._node("file", size=1, at=0)
@@ -164,6 +165,9 @@ class ProtobufPlan:
             raise BadSchema(f"is nested deeper than {DEPTH_MAX}")
         if len({field.name for _, field in fields}) < len(fields):
             raise BadSchema("has two fields of one name in a message")
+        self._field_names_left -= sum(len(field.name) for _, field in fields)
+        if self._field_names_left < 0:
+            raise BadSchema(NAMES_TOO_LONG)
         place = self._take("struct", 0, nullable)
         at = len(self.table)
         self.table += [self.places] + [0] * (5 * len(fields))

@@ -1,14 +1,20 @@
 """Values of batches as typed columns: what was begun when a registry went away is left by nobody in a later batch."""
 
+import json
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from actors.arrow.values import typed as module
+from actors.arrow.values.avro_columns import Layout
+from actors.arrow.values.avro_schema import BadSchema, parsed
+from actors.arrow.values.json_plan import JsonPlan
+from actors.arrow.values.protobuf_plan import ProtobufPlan
 from actors.arrow.values.typed import Typed, Wanted
 from actors.client.errors import ClientError
 from actors.host.client.schema_registry import Unknown, Written
+from actors.replay.columns.record_columns import HEADER
 
 
 class Known:
@@ -85,6 +91,34 @@ def test_a_schema_that_the_registry_had_not_is_asked_for_again(on_error: str) ->
     known.is_time = True
     assert told(reads, given) == [(0, 1), (1, 2), (2, None), (3, 4)] == told(reads, given)
     assert known.asked == [1, 3, 1, 9, 3, 9, 9], "what is known is not asked for again"
+
+
+def test_an_id_that_no_registry_gives_takes_no_schema_from_values_that_have_it_in_a_header() -> None:
+    known = Known()
+    known.unknown = {1 << 31}
+    reads = typed(known)
+    bad = batch((1, 1)).set_column(0, "value", pa.array([b"\0\x80\0\0\0\2"], pa.binary()))
+    assert told(reads, bad) == [(0, None)]
+    header = [{"key": "__value_schema_id", "value": b"\1" + bytes(16)}]
+    given = batch((1, 1)).set_column(0, "value", pa.array([b"\2"], pa.binary()))
+    assert told(reads, given.append_column("headers", pa.array([header], pa.list_(HEADER)))) == [(0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["avro", "protobuf", "json"])
+def test_a_name_that_stands_in_many_fields_counts_in_each(kind: str) -> None:
+    """A schema of 2 MB made 8 GB of names."""
+    name, fields = "n" * 20_000, range(100)
+    with pytest.raises(BadSchema, match="names have more than"):
+        if kind == "avro":
+            first = {"type": "record", "name": "d", "fields": [{"name": name, "type": "long"}]}
+            of = [{"name": f"p{n}", "type": "d" if n else first} for n in fields]
+            Layout(parsed(json.dumps({"type": "record", "name": "r", "fields": of}), []))
+        elif kind == "json":
+            below = {"properties": {name: {"type": "integer"}}}
+            JsonPlan(json.dumps({"properties": {f"p{n}": {"$ref": "#/d"} for n in fields}, "d": below}), {})
+        else:
+            message = " ".join(f"D p{n} = {n + 1};" for n in fields)
+            ProtobufPlan(f'syntax = "proto3"; message R {{ {message} }} message D {{ int64 {name} = 1; }}', {})
 
 
 @pytest.mark.parametrize("on_error", ["null", "raw"])
