@@ -62,7 +62,7 @@ def read(query: Query, piece: planning.Slice | None, columns: tuple[str, ...], f
     else:
         fetched, values = spark_values.columns(query.settings, query.asked, columns, piece.topic)
         records = slices.read(query.settings, piece, fetched, query.fail_on_data_loss)
-        found = spark_values.given(values, records, columns)
+        found = spark_values.given(values, records, columns, query.asked.on_error)
     for batch in found:
         yield files.fitted(batch, fits)
 

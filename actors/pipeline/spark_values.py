@@ -3,19 +3,24 @@
 This file alone decides both. The driver asks the schema registry for the schema of the columns, whose id each task is told;
 a task asks for those that values were written with. Types that Spark does not know become the nearest that it does: enums
 strings, times of day whole numbers of their unit, unsigned ones wider, timestamps microseconds, decimals of more than 38
-digits strings.
+digits strings. A time beyond what Spark's microseconds reach, as the largest number of milliseconds, which some write for
+never, is a value that cannot be read.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from actors.arrow.values.asked import Asked, Reading, needed, reading
+from actors.arrow.values.far_times import far
+from actors.client.errors import ClientError
 from actors.pipeline.query import Query
 from actors.replay.columns.record_columns import schema
 
 DIGITS_MAX = 38
+TOO_FAR = "it has a time that is further away than Spark's microseconds reach"
 
 
 def planned(query: Query) -> tuple[Query, pa.Schema]:
@@ -36,11 +41,21 @@ def columns(settings: Mapping[str, Any], asked: Asked, names: tuple[str, ...], t
     return values.decoded, values
 
 
-def given(values: Reading, batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def given(
+    values: Reading, batches: Iterator[pa.RecordBatch], names: tuple[str, ...], on_error: str
+) -> Iterator[pa.RecordBatch]:
     """The batches of a job, with its columns as Spark knows types. Raises ClientError."""
     for batch in values.batches(batches):
-        arrays = [cast(batch.column(name)) for name in names]
-        yield pa.RecordBatch.from_arrays(arrays, names=list(names))
+        columns = {name: batch.column(name) for name in names}
+        for name in names:
+            columns[name], lost = cast(columns[name])
+            if lost is None:
+                continue
+            if on_error == "fail":
+                raise ClientError(f"a {name} cannot be read: {TOO_FAR}")
+            if (why := columns.get(f"{name}_error")) is not None:
+                columns[f"{name}_error"] = pc.if_else(lost, TOO_FAR, why)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(names))
 
 
 def plain(of: pa.DataType) -> pa.DataType:
@@ -69,7 +84,13 @@ PLAIN = {
 """Type -> the type of Spark, where there is no such one."""
 
 
-def cast(column: pa.Array) -> pa.Array:
-    """A column as Spark knows types."""
+def cast(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    """(a column as Spark knows types, which rows of it are null since they have a time that is too far away; None: none)."""
     wanted = plain(column.type)
-    return column if column.type.equals(wanted) else column.cast(wanted, safe=False)
+    if column.type.equals(wanted):
+        return column, None
+    lost = far(column)
+    if not lost.true_count:
+        return column.cast(wanted, safe=False), None
+    kept = column.take(pc.if_else(lost, None, pa.array(range(len(column)))))
+    return kept.cast(wanted, safe=False), lost
