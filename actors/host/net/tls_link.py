@@ -12,7 +12,8 @@ and what that counts for its budget. Rules:
    closes the connection without sending it, and a client would take that for a broken line and come again for ever.
 4. What is sent is encrypted in pieces of `PIECE_BYTES`, when the socket has taken the piece before. So a large answer is on
    its way while the rest is encrypted, lies in the processor's cache, and is never there twice; and others have their turn
-   after two pieces, since the loop gives the socket what was written when the callbacks of a round have run.
+   after two pieces, since the loop gives the socket what was written when the callbacks of a round have run. Small parts are
+   copied together while the socket takes nothing: what a peer does not read is counted in bytes, and a part of ten has 300.
 """
 
 import asyncio
@@ -93,7 +94,7 @@ class TlsLink(Link):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._parts: deque[memoryview] = deque()
+        self._parts: deque[memoryview | bytearray] = deque()
         """What is to be encrypted, of `_waiting_bytes`."""
         self._waiting_bytes = 0
         self._full = self._congested = self._ends_soon = False
@@ -133,8 +134,15 @@ class TlsLink(Link):
         """Send an answer, or a request, in order behind what was sent before."""
         for part in parts:
             view = memoryview(part).cast("B")
-            self._parts.append(view)
             self._waiting_bytes += len(view)
+            if not self._full or len(view) >= SMALL_BYTES:
+                self._parts.append(view)
+                continue
+            last = self._parts[-1] if self._parts else None
+            if isinstance(last, bytearray) and len(last) + len(view) < SMALL_BYTES:
+                last += view
+            else:
+                self._parts.append(bytearray(view))
         self._encrypt()
 
     def pause_writing(self) -> None:

@@ -77,6 +77,24 @@ def test_no_more_of_an_answer_is_encrypted_than_its_peer_reads(node: Running) ->
         assert one.unsent_bytes() == 0
 
 
+def test_small_answers_that_are_not_read_take_their_bytes(node: Running) -> None:
+    """A part for each had a view of its own: fifty times its bytes."""
+    with client(node) as sock:
+        sock.sendall(frame(b"small"))
+        exactly(sock, 9)
+        large, small = frame(bytes(24 << 20)), [bytes([n & 255]) * (n % 20) for n in range(20_000)]
+        node.node.act = lambda conn, heard: node.node.extra.update(
+            send=[(conn, [large]), (conn, small), (conn, [large])]
+        )
+        sock.sendall(frame(b"give me all"))
+        one = link(node)
+        node.until(lambda: one.unsent_bytes() > UNSENT_BYTES_HIGH)
+        assert len(one._parts) < 100
+        whole = large + b"".join(small) + large
+        assert exactly(sock, len(whole)) == whole
+        assert one.unsent_bytes() == 0
+
+
 def test_what_was_sent_before_a_close_arrives_though_it_is_read_late(
     node: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
