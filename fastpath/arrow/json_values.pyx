@@ -235,19 +235,60 @@ cdef double read_double(const char* text) noexcept:
         return float("inf")
 
 
-cdef bint as_long(Work* w, const uint8_t* start, bint is_whole, int64_t* out) noexcept nogil:
-    """The whole number from `start` to where the value is."""
+cdef int64_t kept_digits(Work* w, const uint8_t* at) noexcept nogil:
+    """How many digits of a number stand in front of its point, where its exponent puts that."""
+    cdef int64_t before = 0, power = 0
+    cdef bint is_negative
+    while at < w.at and c'0' <= at[0] <= c'9':
+        before += 1
+        at += 1
+    while at < w.at and (at[0] == c'.' or c'0' <= at[0] <= c'9'):
+        at += 1
+    if at == w.at:
+        return before
+    at += 1
+    is_negative = at[0] == c'-'
+    if is_negative or at[0] == c'+':
+        at += 1
+    while at < w.at:
+        power = min(power * 10 + at[0] - c'0', <int64_t>1 << 40)
+        at += 1
+    return before - power if is_negative else before + power
+
+
+cdef bint of_fraction(Work* w, const uint8_t* at, int64_t* out) noexcept nogil:
+    """The whole number that is written with a point or an exponent: exactly."""
+    cdef int64_t kept, number = 0
+    cdef bint is_negative = at[0] == c'-'
+    cdef uint64_t found = 0, digit, limit = (<uint64_t>1 << 63) - (not is_negative)
+    if is_negative:
+        at += 1
+    kept = kept_digits(w, at)
+    while at < w.at and (at[0] == c'.' or c'0' <= at[0] <= c'9'):
+        if at[0] != c'.':
+            digit = at[0] - c'0'
+            if number < kept:
+                if found > (limit - digit) // 10:
+                    return failed(w, W_LONG)
+                found = found * 10 + digit
+            elif digit:
+                return failed(w, W_WHOLE)
+            number += 1
+        at += 1
+    while number < kept and found:
+        if found > limit // 10:
+            return failed(w, W_LONG)
+        found *= 10
+        number += 1
+    out[0] = <int64_t>(<uint64_t>0 - found) if is_negative else <int64_t>found
+    return True
+
+
+cdef bint as_long(Work* w, const uint8_t* start, int64_t* out) noexcept nogil:
+    """The whole number from `start` to where the value is, which has digits and a sign alone."""
     cdef const uint8_t* at = start
     cdef uint64_t found = 0, digit, limit = <uint64_t>1 << 63
     cdef bint is_negative = at[0] == c'-'
-    cdef double number
-    if not is_whole:
-        if not as_double(w, start, &number):
-            return False
-        if number <= -9007199254740992.0 or number >= 9007199254740992.0 or number != <double><int64_t>number:
-            return failed(w, W_WHOLE)
-        out[0] = <int64_t>number
-        return True
     if is_negative:
         at += 1
     else:
@@ -347,7 +388,9 @@ cdef bint json(Work* w, const Node* node) noexcept nogil:
         if not number_ends(w, &is_whole):
             return False
         if op == J_LONG:
-            return as_long(w, start, is_whole, &number) and put_number(w, c, number, D_INT64)
+            if not (as_long(w, start, &number) if is_whole else of_fraction(w, start, &number)):
+                return False
+            return put_number(w, c, number, D_INT64)
         if not as_double(w, start, &real):
             return False
         place = fixed(w, c)

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import struct
+from fractions import Fraction
 from typing import Any
 from urllib.parse import unquote
 
@@ -177,7 +178,8 @@ def test_what_is_no_json_is_refused_and_nothing_else(seed: int) -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (b'{"id": 1.5}', "not whole"), (b'{"id": 1e300}', "not whole"), (b'{"id": 9007199254740993.0}', "not whole"),
+        (b'{"id": 1.5}', "not whole"), (b'{"id": 1e300}', "more than 64 bits"),
+        (b'{"id": 0.99999999999999999999}', "not whole"),
         (b'{"id": 9223372036854775808}', "more than 64 bits"), (b'{"id": -9223372036854775809}', "more than 64 bits"),
         (b'{"id": "1"}', "another type"), (b'{"ok": 1}', "another type"), (b"[]", "another type"), (b'{"m": []}', "another"),
         (b'{"id": 1, "id": 1}', "one name twice"), (b'{"id": 1, "i\\u0064": 1}', "one name twice"),
@@ -198,6 +200,44 @@ def test_why_a_value_is_refused(value: bytes, why: str) -> None:
 
 def test_a_whole_number_may_be_written_as_a_fraction() -> None:
     assert read({"type": "integer"}, [b"1.0", b"-2e2", b"0.0"]) == ([1, -200, 0], {})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fraction_is_whole_exactly_when_nothing_is_behind_its_point(seed: int) -> None:
+    """By way of a double, 0.99999999999999999999 was one, 1e-400 nothing, and 1e18 none of 64 bits."""
+    rng = random.Random(seed)
+    texts = [
+        "1e18",
+        "1E+18",
+        "-9.223372036854775808e18",
+        "9.223372036854775808e18",
+        "9223372036854775807.000",
+        "1e-400",
+        "0e999",
+    ]
+    texts += ["9007199254740993.0", "0.00e-5", "-0.0", "1" + "0" * 30 + "e-30"]
+    for _ in range(2000):
+        digits = "".join(rng.choice("00019") for _ in range(rng.randint(1, 22))).lstrip("0") or "0"
+        behind = rng.choice(["", "." + "".join(rng.choice("00005") for _ in range(rng.randint(1, 9)))])
+        power = rng.choice(["", f"e{rng.randint(-25, 25)}", f"E+{rng.randint(0, 20)}"])
+        texts.append(rng.choice(["", "-"]) + digits + behind + power)
+    rows, bad = read({"type": "integer"}, [one.encode() for one in texts])
+    whole = 0
+    for number, text in enumerate(texts):
+        exact = Fraction(text)
+        if exact.denominator > 1:
+            assert "not whole" in bad[number] or abs(exact) >= 1 << 63, text
+        elif -(1 << 63) <= exact < 1 << 63:
+            assert rows[number] == exact, text
+            whole += 1
+        else:
+            assert "64 bits" in bad[number], text
+    assert whole > 300
+    far = [b"1e99999999999999999999999", b"1e-99999999999999999999999", b"0e99999999999999999999999"]
+    rows, bad = read({"type": "integer"}, far)
+    assert rows == [None, None, 0]
+    assert "64 bits" in bad[0]
+    assert "not whole" in bad[1]
 
 
 def test_small_values_become_no_large_columns() -> None:
