@@ -4,7 +4,8 @@ import errno
 
 import pytest
 
-from actors.ports import DiskFailed
+from actors.node.roles.broker.log.retired_files import _each
+from actors.ports import DiskFailed, DiskFull
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 
@@ -151,3 +152,77 @@ def test_a_name_that_waits_for_room_is_tried_once_a_second_however_many_wait_for
     t.create([1])
     t.until(lambda: t.cluster.ready() and t.leader == 1)
     assert t.produce(b"first") == 0 and t.read() == {0: b"first"}
+
+
+@pytest.mark.parametrize("operation", ["remove", "settle"])
+def test_what_finds_no_descriptor_to_be_unlinked_goes_when_there_is_one(operation):
+    """Segments, and the directory of a topic, stayed until the next start."""
+    t = OneTopic([1], {"internal.segment.bytes": "500", "file.delete.delay.ms": "1000"})
+    for _ in range(20):
+        t.produce(bytes(200))
+    process = t.cluster.brokers[1]
+    hits = []
+
+    def fault(name, path):
+        if name != operation or not path.startswith("t-0"):
+            return 0
+        hits.append(path)
+        return errno.EMFILE
+
+    process.disk.fault = fault
+    t.delete_records(20)
+    t.until(lambda: hits)
+    t.world.run_for(3_000)
+    assert [name for name in process.disk.listed(DIRECTORY) if name.endswith(".deleted")]
+    process.disk.fault = None
+    t.until(lambda: not [name for name in process.disk.listed(DIRECTORY) if name.endswith(".deleted")])
+    process.disk.fault = lambda name, path: errno.ENOSPC if name == "remove" and path.startswith("t-0") else 0
+    t.drop()
+    t.world.run_for(5_000)
+    assert [name for name in process.disk.listed("") if name.startswith("t-0")]
+    process.disk.fault = None
+    t.until(lambda: not [name for name in process.disk.listed("") if name.startswith("t-0")])
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_file_of_the_metadata_log_that_stays_keeps_no_other_from_going(number):
+    """And is unlinked later, if all that was missing was a descriptor."""
+    config = {"metadata.log.max.record.bytes.between.snapshots": "500", "internal.metadata.log.segment.bytes": "2048"}
+    t = OneTopic([1], {}, config)
+    process, kept = t.cluster.brokers[2], []
+
+    def fault(operation, path):
+        if operation != "remove" or not path.startswith("__kafka_metadata-0/"):
+            return 0
+        if not kept:
+            kept.append(path)
+        return number if path == kept[0] else 0
+
+    process.disk.fault = fault
+    for _ in range(30):
+        t.drop()
+        t.create([1])
+        t.world.run_for(200)
+    t.world.run_for(1_000)
+
+    def left():
+        return [name for name in process.disk.listed("__kafka_metadata-0") if name.endswith(".deleted")]
+
+    assert [f"__kafka_metadata-0/{name}" for name in left()] == kept and kept
+    process.disk.fault = None
+    t.world.run_for(15_000)
+    assert bool(left()) is (number == errno.EIO) and process.stopped_with is None
+
+
+def test_of_several_errors_of_a_job_the_one_of_the_device_is_told():
+    def refuses(error):
+        def job():
+            raise error
+
+        return job
+
+    full, failed = DiskFull(errno.EMFILE, "no descriptor"), DiskFailed(errno.EIO, "remove failed")
+    with pytest.raises(DiskFailed):
+        _each([refuses(full), refuses(failed)])
+    with pytest.raises(DiskFull):
+        _each([refuses(full), lambda: None])

@@ -20,7 +20,7 @@ from actors.node.quorum.checkpoints import Checkpoints
 from actors.node.quorum.durable_mark import DurableMark
 from actors.node.quorum.log import MetadataLog
 from actors.node.quorum.voters import voters_in
-from actors.ports import Batch, Buffer, Content, Disk, File
+from actors.ports import Batch, Buffer, Content, Disk, DiskFailed, DiskFull, File
 from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice, VoterHistory, Voters
 from fastpath.records import batch as bytes_of
 
@@ -238,12 +238,17 @@ class Store:
         self.log.garbage, self.checkpoints.garbage = [], []
         return garbage
 
-    def unlink(self, garbage: Sequence[tuple[str, File | None]]) -> None:
-        """Unlink files and close them. Blocking."""
+    def unlink(self, garbage: Sequence[tuple[str, File | None]]) -> list[tuple[str, DiskFull | DiskFailed]]:
+        """Unlink files and close them. Blocking. Returns those that stay, which keep no other from going, and why."""
+        left: list[tuple[str, DiskFull | DiskFailed]] = []
         for path, file in garbage:
             if file is not None:
                 file.close()
-            self.disk.remove(path)
+            try:
+                self.disk.remove(path)
+            except (DiskFull, DiskFailed) as error:
+                left.append((path, error))
+        return left
 
 
 def _release(content: Content) -> None:

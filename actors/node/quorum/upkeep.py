@@ -14,6 +14,9 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFull
 from actors.raft import Raft
 
+SWEEP_RETRY_MS = 10_000
+"""The time in ms after which files that found no room to be unlinked are unlinked again."""
+
 
 class Upkeep:
     """The upkeep of the directory of one replica."""
@@ -102,8 +105,23 @@ class Upkeep:
             runtime.work(lambda: file.read_cold(position, size), read)
 
     def sweep(self) -> None:
-        """Unlink what was given up."""
-        store = self._store
+        """Unlink what was given up. What finds no room or no descriptor for it is tried again."""
+        runtime, store = self._runtime, self._store
         garbage = store.take_garbage()
-        if garbage:
-            self._runtime.work(lambda: store.unlink(garbage), lambda result: None)
+        if not garbage:
+            return
+
+        def swept(left: Any) -> None:
+            if not left:
+                return
+            if isinstance(left, Exception):
+                runtime.log.warning(f"superfluous files of the metadata log cannot be removed: {left}")
+                return
+            path, why = left[0]
+            runtime.log.warning(f"{len(left)} superfluous files of the metadata log stay for now, {path} first: {why}")
+            again = [(one, None) for one, error in left if isinstance(error, DiskFull)]
+            if again:
+                due_ms = runtime.now.mono_ms + SWEEP_RETRY_MS
+                runtime.waiting.timers.at(due_ms, lambda: store.checkpoints.garbage.extend(again))
+
+        runtime.work(lambda: store.unlink(garbage), swept)

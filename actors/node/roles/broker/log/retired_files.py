@@ -8,6 +8,7 @@ This file alone decides:
 3. In a directory that is offline nothing is renamed and nothing removed: the next start finds files that nobody claims.
 4. A name that finds no room to be changed is tried again until it is. Nothing else begins under it meanwhile; a replica
    that waits for it is told.
+5. What finds no room or no descriptor to be unlinked is tried again until it is gone.
 """
 
 from collections.abc import Callable, Iterable
@@ -125,7 +126,7 @@ class RetiredFiles:
 
     def remove(self, disk: Disk, name: str) -> None:
         """Unlink a directory now."""
-        self._runtime.work(lambda: disk.remove(name), lambda result: self._directories.job_done(disk, result))
+        self._work(disk, lambda: disk.remove(name))
 
     # ---- what stays under another name
 
@@ -189,16 +190,32 @@ class RetiredFiles:
     def unlink(self, disk: Disk, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
         if jobs:
-            self._runtime.work(lambda: _each(jobs), lambda result: self._directories.job_done(disk, result))
+            self._work(disk, lambda: _each(jobs))
+
+    def _work(self, disk: Disk, job: Job, told: bool = False) -> None:
+        """Run a job in a thread, and again where it finds no room or no descriptor (rule 5)."""
+
+        def done(result: object) -> None:
+            if not isinstance(result, DiskFull):
+                self._directories.job_done(disk, result)
+                return
+            if not told:
+                self._directories.noted(result)
+            if not self._directories.failed(disk):
+                again_ms = self._runtime.now.mono_ms + AGAIN_MS
+                self._runtime.waiting.timers.at(again_ms, lambda: self._work(disk, job, told=True))
+
+        self._runtime.work(job, done)
 
 
 def _each(jobs: list[Job]) -> None:
-    """Run all jobs; a file that cannot be removed keeps no other. Raises DiskFull or DiskFailed, the first one met."""
-    failed: list[OSError] = []
+    """Run all jobs; a file that cannot be removed keeps no other. Raises DiskFailed of the first of a
+    device, else DiskFull."""
+    failed: list[DiskFull | DiskFailed] = []
     for job in jobs:
         try:
             job()
         except (DiskFull, DiskFailed) as error:
             failed.append(error)
     if failed:
-        raise failed[0]
+        raise next((one for one in failed if isinstance(one, DiskFailed)), failed[0])
