@@ -91,10 +91,10 @@ class Replicas:
         without records, or begin to be led here. Whoever takes one out has it follow the metadata as that is now."""
         self.arrive: Callable[[bytes | str, int], None] = _nobody_arrives
         """Has one follow the metadata at once, if it is arriving: (topic id or name, number)."""
-        self.leaving: dict[str, list[dict[int, Partition]]] = {}
-        """Partitions of which this broker has no replica any more and whose turn to be removed has not come yet, by the name
-        of their topic and by number. Invariant: nothing in it is empty. A list, since a topic may be deleted, made again and
-        deleted once more meanwhile."""
+        self.leaving: dict[str, dict[bytes, dict[int, Partition]]] = {}
+        """Partitions of which this broker has no replica any more and whose turn to be removed has not come yet, by name and
+        id of their topic and by number: a topic may be deleted, made again and deleted once more meanwhile. Invariant:
+        nothing in it is empty."""
         self._written: tuple[Partition, ...] | None = None
         """The partitions whose log was not blank when `_begun` logs had ceased to be; None: they are to be looked for."""
         self._begun = 0
@@ -203,28 +203,40 @@ class Replicas:
             del self.by_id[topic_id]
             if self.by_name.get(topic) is partitions:
                 del self.by_name[topic]
-        self.leaving.setdefault(topic, []).append(going)
+        self.leaving.setdefault(topic, {}).setdefault(topic_id, {}).update(going)
         self._written = None
 
     def left(self, topic: str, number: int) -> Iterator[Partition]:
         """Take out those of a name and number that are leaving, for the caller to remove them."""
-        for going in list(self.leaving.get(topic, ())):
+        for topic_id, going in list(self.leaving.get(topic, {}).items()):
             if number in going:
-                yield self._taken(topic, going, number)
+                partition = going.pop(number)
+                if not going:
+                    del self.leaving[topic][topic_id]
+                    if not self.leaving[topic]:
+                        del self.leaving[topic]
+                yield partition
 
     def next_left(self) -> Partition | None:
         """Take out one that is leaving, for the caller to remove it; None: there are no more."""
-        for topic, (going, *_) in self.leaving.items():
-            return self._taken(topic, going, next(iter(going)))
-        return None
-
-    def _taken(self, topic: str, going: dict[int, Partition], number: int) -> Partition:
-        partition = going.pop(number)
-        if not going:
-            self.leaving[topic] = [one for one in self.leaving[topic] if one]
-            if not self.leaving[topic]:
-                del self.leaving[topic]
+        if not self.leaving:
+            return None
+        topic, ids = (
+            self.leaving.popitem()
+        )  # the last: to find the first costs all places that have been left before it
+        topic_id, going = ids.popitem()
+        _, partition = going.popitem()
+        if going:
+            ids[topic_id] = going
+        if ids:
+            self.leaving[topic] = ids
         return partition
+
+    def still_leaving(self) -> Iterator[Partition]:
+        """Those that are leaving: no walk over the partitions has them, and their files are there."""
+        for ids in self.leaving.values():
+            for going in ids.values():
+                yield from going.values()
 
     def remove(self, partition: Partition) -> None:
         """Remove a partition of which this broker has no replica any more; one that was leaving is out of `leaving`."""

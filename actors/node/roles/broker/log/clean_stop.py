@@ -2,7 +2,8 @@
 
 Rules:
 
-1. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start.
+1. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A replica
+   that is leaving counts too: it may be assigned again before its files are gone.
 2. A directory with a log that the start found damaged, that a crash has left and nobody has claimed since, or that was left
    half moved, gets none: the next start has to look again.
 3. Logs that this process has never used are as the stop before left them. Only where that was clean they are marked so
@@ -49,7 +50,7 @@ class CleanStop:
     def used(self, replicas: Replicas, broker_epoch: int, then: Callable[[Any], None]) -> None:
         """Flush every log, then write the checkpoints and the marks. `then(None)` or `then(DiskFailed)` is called at
         the end."""
-        every = [one.log for one in replicas.written()]
+        every = [one.log for one in (*replicas.written(), *replicas.still_leaving())]
         futures = self._futures
         logs = [log for log in (*every, *futures.by_partition.values(), *futures.resumed.values()) if log.segments]
         try:

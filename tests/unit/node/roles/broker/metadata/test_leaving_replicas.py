@@ -23,7 +23,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def leaving(lab: Lab) -> int:
     replicas = lab.nodes[1].broker.replicas
-    return sum(len(going) for found in replicas.leaving.values() for going in found)
+    return len(list(replicas.still_leaving()))
 
 
 def full(brokers: int = 1) -> Lab:
@@ -133,6 +133,32 @@ def test_replicas_that_are_moved_away_and_back_begin_anew() -> None:
     lab.pass_ms(3_000)
     assert leaving(lab) == 0
     assert [lab.partition(1, number).log.log_end_offset for number in numbers] == [1] * MANY
+
+
+def test_what_many_records_take_away_of_one_topic_is_found_at_once() -> None:
+    """Each of many places of its own would be walked over for each replica."""
+    lab = full(2)
+    lab.commit(*[ops.PartitionsSet(TOPIC_ID, [number], [[2]], [[2]]) for number in range(MANY)])
+    assert leaving(lab) == MANY - A_TURN
+    (ids,) = lab.nodes[1].broker.replicas.leaving.values()
+    assert [len(going) for going in ids.values()] == [MANY - A_TURN]
+    lab.pass_ms(3_000)
+    assert leaving(lab) == 0
+
+
+def test_a_clean_stop_flushes_what_is_leaving_too() -> None:
+    """It may be assigned again before its files are gone, and is then taken for whole."""
+    lab = full(2)
+    written(lab, b"second")
+    lab.commit(ops.PartitionsSet(TOPIC_ID, range(MANY), [[2]] * MANY, [[2]] * MANY))
+    node = lab.nodes[1]
+    going = {partition.log for partition in node.broker.replicas.still_leaving()}
+    assert len(going) == MANY - A_TURN and max(log.recovery_point for log in going) < 2
+    before = len(lab.later)
+    node.broker.logs.begin_close()
+    node.broker.logs.close(node.broker.replicas, 1, lambda _: None)
+    lab.later[before]()
+    assert {log.recovery_point for log in going} == {2}
 
 
 def test_a_broker_that_stops_while_replicas_leave_has_none_of_them_when_it_is_back() -> None:
