@@ -55,6 +55,11 @@ class DiskFailed(OSError):
     """The disk that has failed, which need not be the one that the caller had in mind; None: it is not known."""
 
 
+class NotMade(Exception):
+    """What makes the content of a small file has raised an error, which the message has. The file is as it was, and the
+    disk is sound."""
+
+
 class Random(Protocol):
     """Randomness as an input, so that a seed decides everything in the simulator."""
 
@@ -190,7 +195,8 @@ class Sync(NamedTuple):
     nothing is made durable that comes behind them.
 
     The host answers `done(token, None)` or `done(token, error)`. A DiskFailed comes once and is final. A DiskFull says
-    that a small file found no room: the files may be durable or not, and the sync may be repeated.
+    that a small file found no room: the files may be durable or not, and the sync may be repeated. A NotMade says that the
+    content of a file could not be made.
     """
 
     token: int

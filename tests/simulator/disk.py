@@ -31,7 +31,7 @@ from itertools import chain
 from random import Random
 
 from actors.host.work.kept_room import of_records
-from actors.ports import Buffer, Content, DiskFailed, DiskFull, Space, Sync
+from actors.ports import Buffer, Content, DiskFailed, DiskFull, NotMade, Space, Sync
 
 PAGE_BYTES = (512, 4096)
 """The size that a device writes as a whole: a sector, or a page of the cache. Files here are small, so both are used
@@ -522,9 +522,12 @@ class VirtualDisk:
 
     def replace(self, path: str, content: Content | Buffer) -> None:
         """Write a small file whole, durable at once. Raises DiskFull, DiskFailed: it may have been written nevertheless, if
-        its directory was not synced."""
+        its directory was not synced. Raises NotMade."""
         if not isinstance(content, bytes | bytearray | memoryview):
-            content = b"".join(content)
+            try:
+                content = b"".join(content)
+            except Exception as error:
+                raise NotMade(repr(error)) from error
         try:
             self.step("replace", path)
         except DiskFailed:

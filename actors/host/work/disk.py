@@ -33,7 +33,7 @@ from actors.host.work import durable
 from actors.host.work.descriptors import Reserve
 from actors.host.work.kept_room import NO_ROOM, KeptRoom, of_records
 from actors.host.work.shortages import AGAIN_S, NO_DESCRIPTOR, SHORT
-from actors.ports import Buffer, DiskFailed, DiskFull, Space
+from actors.ports import Buffer, DiskFailed, DiskFull, NotMade, Space
 from fastpath.bytes.frame_pool import Pool
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) | SHORT
@@ -621,7 +621,7 @@ class LocalDisk:
         """Write a small file whole: temporary name, sync, rename, sync of the directory. Blocks; from any thread.
 
         `asked`: the value of `departures` when the replacement was submitted. If its directory has been renamed or
-        removed since, nothing is written, even if another directory has that name now. Raises DiskFull, DiskFailed.
+        removed since, nothing is written, even if another directory has that name now. Raises DiskFull, DiskFailed, NotMade.
         """
         self.with_room(lambda: self.taken(lambda: self._replace(path, content, asked)))
 
@@ -656,11 +656,15 @@ class LocalDisk:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
+        except NotMade:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
 
-    def write_beside(self, path: str, content: Buffer) -> int:
+    def write_beside(self, path: str, content: Buffer, *, wait: bool = True) -> int:
         """Write the content that a small file is to have under its temporary name. Returns a descriptor, which the caller
-        syncs and closes before `place`. From any thread; raises DiskFull, DiskFailed; FileNotFoundError: there is no such
-        directory."""
+        syncs and closes before `place`; -1: there is none for it now, and it is not to `wait` for one. From any thread;
+        raises DiskFull, DiskFailed; FileNotFoundError: there is no such directory."""
         temporary = f"{self.root}/{path}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
@@ -674,10 +678,12 @@ class LocalDisk:
             return fd
 
         try:
-            return self.with_room(lambda: self.taken(write))
+            return self.with_room(lambda: self.taken(write) if wait else write())
         except FileNotFoundError:
             raise
         except OSError as error:
+            if not wait and error.errno in SHORT:
+                return -1
             if error.errno in FULL:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
@@ -774,9 +780,13 @@ class LocalDisk:
 
     # -- descriptors --------------------------------------------------------------------------------------------------
 
-    def descriptor(self, absolute: str, flags: int) -> int:
-        """A new descriptor of a file. Raises OSError."""
-        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE))
+    def descriptor(self, absolute: str, flags: int, *, wait: bool = True) -> int:
+        """A new descriptor of a file; `wait`: as `taken` does if there is none. Raises OSError."""
+
+        def opened() -> int:
+            return os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE)
+
+        return self.taken(opened) if wait else opened()
 
     def taken(self, take: Callable[[], T]) -> T:
         """What `take` returns, which needs a descriptor. If something is lacking for it, a thread beside the loop waits; the

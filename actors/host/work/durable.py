@@ -10,9 +10,9 @@ is.
 import contextlib
 import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from actors.ports import Buffer
+from actors.ports import Buffer, NotMade
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -25,10 +25,10 @@ def private(path: str | os.PathLike[str], flags: int) -> int:
 
 def write_file(path: str, content: Buffer | Iterable[Buffer], sync: bool = True) -> None:
     """Make `content`, or all its pieces, the whole content of a file. Its name is durable only after `sync_directory`.
-    `sync`: whether to wait for the device. Raises OSError, and what making a piece raises."""
+    `sync`: whether to wait for the device. Raises OSError; NotMade, MemoryError where a piece cannot be made."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
-        for piece in (content,) if isinstance(content, bytes | bytearray | memoryview) else content:
+        for piece in (content,) if isinstance(content, bytes | bytearray | memoryview) else _pieces(content):
             view, done = memoryview(piece), 0
             while done < len(view):
                 done += os.write(fd, view[done:])
@@ -36,6 +36,16 @@ def write_file(path: str, content: Buffer | Iterable[Buffer], sync: bool = True)
             os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _pieces(content: Iterable[Buffer]) -> Iterator[Buffer]:
+    """The pieces of a content. Whatever goes wrong in making one says nothing of the disk, an OSError neither."""
+    try:
+        yield from content
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise NotMade(repr(error)) from error
 
 
 _numbers = itertools.count()

@@ -5,21 +5,26 @@ directory synced, as `LocalDisk.replace` does it with one; but each of these ste
 other, and a directory is synced once. Renames too: one that takes the place of a file waits for the device (ext4: 2 ms).
 They have no order, so a loss of power leaves any of them. What is not as it should be, such as a directory that is missing,
 is left to `LocalDisk.replace`.
+
+Where descriptors, threads or memory are lacking, fewer go beside each other. Whoever holds descriptors waits for none: they
+might be the very ones that it waits for.
 """
 
 import errno
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from actors.host.work import descriptors
 from actors.host.work.disk import LocalDisk
+from actors.host.work.shortages import SHORT
 from actors.ports import DiskFailed, DiskFull
 from fastpath.flusher import sync_beside
 
 TOGETHER = 256
-"""How many files are open at once for it."""
+"""How many files are open at once for it at most."""
 THREADS_MAX = 32
 """How many threads rename."""
 
@@ -39,53 +44,63 @@ def replace_beside(wanted: Sequence[Replacement]) -> list[OSError | None]:
     DiskFailed, which has the disk. Nothing more is written to a disk that has failed."""
     results: dict[int, OSError] = {}
     lost: dict[LocalDisk, OSError] = {}
-    places = iter(range(len(wanted)))
-    if not wanted:
-        return []
-    with ThreadPoolExecutor(min(len(wanted), THREADS_MAX), "replace") as threads:
-        while chunk := list(islice(places, TOGETHER)):
-            for place in chunk:
-                if (error := lost.get(wanted[place].disk)) is not None:
-                    results[place] = error
-            _replace_chunk(wanted, [place for place in chunk if place not in results], results, threads)
-            for place in chunk:
-                if isinstance(error := results.get(place), DiskFailed):
-                    lost.setdefault(wanted[place].disk, error)
+    left = deque(range(len(wanted)))
+    together = min(TOGETHER, descriptors.pins_max())
+    while left:
+        chunk = _replace_chunk(wanted, left, together, lost, results)
+        for place in chunk:
+            if isinstance(error := results.get(place), DiskFailed):
+                lost.setdefault(wanted[place].disk, error)
     return [results.get(place) for place in range(len(wanted))]
 
 
 def _replace_chunk(
-    wanted: Sequence[Replacement], places: list[int], results: dict[int, OSError], threads: ThreadPoolExecutor
-) -> None:
-    """Replace some of the files; errors are put into `results`."""
+    wanted: Sequence[Replacement],
+    left: deque[int],
+    together: int,
+    lost: dict[LocalDisk, OSError],
+    results: dict[int, OSError],
+) -> list[int]:
+    """Replace the first files that are left, up to `together` or as many as there are descriptors for. Returns their
+    places; errors are put into `results`."""
+    chunk: list[int] = []
     written: dict[int, int] = {}
     alone: list[int] = []
-    for place in places:
+    while left and len(chunk) < together:
+        place = left[0]
         disk, path, content, _ = wanted[place]
-        try:
-            written[place] = disk.write_beside(path, content)
-        except FileNotFoundError:
-            alone.append(place)
-        except Exception as error:  # whatever it is: the node that waits must learn of it
-            results[place] = _told(disk, error, path)
+        if disk in lost:
+            results[place] = lost[disk]
+        else:
+            try:
+                fd = disk.write_beside(path, content, wait=not written)
+                if fd < 0:
+                    break
+                written[place] = fd
+            except FileNotFoundError:
+                alone.append(place)
+            except Exception as error:  # whatever it is: the node that waits must learn of it
+                results[place] = _told(disk, error, path)
+        chunk.append(left.popleft())
     errors = _synced(wanted, written)
+    there: list[int] = []
 
-    def named(place: int) -> bool:
+    def named(place: int) -> None:
         disk, path, _, departures = wanted[place]
-        os.close(written[place])
         try:
+            os.close(written[place])
             if number := errors.get(place):
                 raise disk.error(OSError(number, os.strerror(number)), f"fsync failed: {os.strerror(number)}", path)
-            return disk.place(path, departures)
+            if disk.place(path, departures):
+                there.append(place)
         except Exception as error:
             results[place] = _told(disk, error, path)
-            return False
 
+    _by_threads(named, written)
     directories: dict[tuple[LocalDisk, str], list[int]] = {}
-    for place, there in zip(written, threads.map(named, written), strict=True):
-        if there:
-            disk, path, _, _ = wanted[place]
-            directories.setdefault((disk, path.rpartition("/")[0]), []).append(place)
+    for place in there:
+        disk, path, _, _ = wanted[place]
+        directories.setdefault((disk, path.rpartition("/")[0]), []).append(place)
     _sync_directories(directories, results)
     for place in alone:
         disk, path, content, departures = wanted[place]
@@ -93,32 +108,79 @@ def _replace_chunk(
             disk.replace(path, content, departures)
         except Exception as error:
             results[place] = _told(disk, error, path)
+    return chunk
+
+
+def _by_threads(do: Callable[[int], None], places: Iterable[int]) -> None:
+    """Call `do`, which raises nothing, for all places, from this thread and as many others as there may be."""
+    left = deque(places)
+
+    def take() -> None:
+        while True:
+            try:
+                place = left.popleft()
+            except IndexError:
+                return
+            do(place)
+
+    threads: list[threading.Thread] = []
+    for _ in range(min(len(left), THREADS_MAX) - 1):
+        thread = threading.Thread(target=take, name="replace", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError):  # the system gives no more: those that are there do it
+            break
+        threads.append(thread)
+    take()
+    for thread in threads:
+        thread.join()
 
 
 def _synced(wanted: Sequence[Replacement], written: dict[int, int]) -> dict[int, int]:
     """Sync the temporary files. Returns the errno of each that failed."""
     synced = [place for place in written if wanted[place].disk.synced]
-    errors = sync_beside(written[place] for place in synced)
+    errors = _sync_beside([written[place] for place in synced])
     return {place: error for place, error in zip(synced, errors, strict=True) if error}
+
+
+def _sync_beside(fds: Sequence[int]) -> list[int]:
+    try:
+        return sync_beside(fds)
+    except MemoryError:
+        return [errno.ENOMEM] * len(fds)
 
 
 def _sync_directories(directories: dict[tuple[LocalDisk, str], list[int]], results: dict[int, OSError]) -> None:
     opened: dict[tuple[LocalDisk, str], int] = {}
-    for one, places in directories.items():
-        disk, directory = one
-        if disk.synced:
-            try:
-                opened[one] = disk.descriptor(f"{disk.root}/{directory}", os.O_RDONLY | os.O_DIRECTORY)
-            except FileNotFoundError:  # it was renamed or removed just now, and the files with it
+    left = deque(one for one in directories if one[0].synced)
+    while left:
+        one = disk, directory = left[0]
+        try:
+            opened[one] = disk.descriptor(f"{disk.root}/{directory}", os.O_RDONLY | os.O_DIRECTORY, wait=not opened)
+        except FileNotFoundError:  # it was renamed or removed just now, and the files with it
+            pass
+        except OSError as error:
+            if opened and error.errno in SHORT:
+                _sync_opened(opened, directories, results)
                 continue
-            except OSError as error:
-                results.update(dict.fromkeys(places, _told(disk, error, directory)))
-    for (one, fd), number in zip(opened.items(), sync_beside(opened.values()), strict=True):
+            results.update(dict.fromkeys(directories[one], _told(disk, error, directory)))
+        left.popleft()
+    _sync_opened(opened, directories, results)
+
+
+def _sync_opened(
+    opened: dict[tuple[LocalDisk, str], int],
+    directories: dict[tuple[LocalDisk, str], list[int]],
+    results: dict[int, OSError],
+) -> None:
+    """Sync and close the directories that are open."""
+    for (one, fd), number in zip(opened.items(), _sync_beside(list(opened.values())), strict=True):
         os.close(fd)
         if number:
             disk, directory = one
             failed = disk.error(OSError(number, os.strerror(number)), f"fsync failed: {os.strerror(number)}", directory)
             results.update(dict.fromkeys(directories[one], failed))
+    opened.clear()
 
 
 def _told(disk: LocalDisk, error: Exception, path: str) -> OSError:

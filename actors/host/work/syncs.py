@@ -37,7 +37,7 @@ from actors.host.work.download import begin
 from actors.host.work.replacements import Replacement, replace_beside
 from actors.host.work.shortages import AGAIN_S
 from actors.host.work.workers import Workers
-from actors.ports import Directory, DiskFailed, DiskFull, Download, File, Sync, SyncClass, Work
+from actors.ports import Directory, DiskFailed, DiskFull, Download, File, NotMade, Sync, SyncClass, Work
 from fastpath.flusher import Flusher
 
 AGAIN_MS = int(AGAIN_S * 1000)
@@ -341,13 +341,13 @@ class Syncs:
 
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
     """Make the replacements in order. An error of a device is the result of all later syncs on it too. Lack of room is
-    the result of that sync alone."""
+    the result of that sync alone, and so is a content that could not be made."""
     lost: dict[object, OSError] = {}
     results: list[tuple[int, object]] = []
     for one in syncs:
         disks = dict.fromkeys([*(small.disk for small in one.beside), *(disk for disk, _, _ in one.sync.replacements)])
         failed = one.failed or next((lost[disk] for disk in disks if disk in lost), None)
-        full: DiskFull | None = None
+        full: DiskFull | NotMade | None = None
         for error in replace_beside(one.beside) if failed is None else ():
             if isinstance(error, DiskFull):
                 full = full or error
@@ -358,7 +358,7 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
             if failed is None and full is None:
                 try:
                     disk.replace(path, content, departures)  # type: ignore[attr-defined]
-                except DiskFull as error:
+                except (DiskFull, NotMade) as error:
                     full = error
                 except MemoryError:
                     full = DiskFull(errno.ENOMEM, "there is no memory to replace the file", path)

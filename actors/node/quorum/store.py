@@ -212,6 +212,8 @@ class Store:
         self._storing = None
         _release(content)
         if self.taken is not None and self.taken[0] == snapshot:
+            if self.taken[1] is not content:
+                _release(self.taken[1])
             self.taken = None
         latest = self.checkpoints.latest
         if latest is not None and latest.end_offset >= snapshot.end_offset:
@@ -231,6 +233,12 @@ class Store:
         if self.taken is None or self.taken[1] is not content:
             _release(content)
         self.again_ms = now_ms + SNAPSHOT_RETRY_MS
+
+    def not_made(self, content: Content, now_ms: int) -> None:
+        """Note that the checkpoint could not be made: only a newer one is tried, from `again_ms` on."""
+        if self.taken is not None and self.taken[1] is content:
+            self.taken = None
+        self.not_stored(content, now_ms)
 
     def take_garbage(self) -> list[tuple[str, File | None]]:
         """The files that may be unlinked now."""

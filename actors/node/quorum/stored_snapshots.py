@@ -1,7 +1,8 @@
 """The way of snapshots to the disk: those that a role has taken, and those that a leader has sent (KIP-630).
 
 This file alone decides when a snapshot gets its name: one of our own once everything below its end is committed and durable
-here; a received one once it is durable and was read back whole.
+here; a received one once it is durable and was read back whole. One that cannot be made, as the image has something that
+the format cannot say, ends no node: all of them have that image, and the log has everything. It is given up for a newer one.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from actors.node.quorum.checkpoints import verify
 from actors.node.quorum.store import Store
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Content, DiskFailed, DiskFull
+from actors.ports import Content, DiskFailed, DiskFull, NotMade
 from actors.raft import Raft, SnapshotId
 
 HEAD_BYTES = 1 << 20
@@ -41,6 +42,13 @@ class StoredSnapshots:
             if isinstance(result, DiskFull):
                 runtime.log.error(f"no snapshot until there is room, the log goes on growing: {result}")
                 store.not_stored(content, runtime.now.mono_ms)
+                runtime.waiting.timers.at(store.again_ms, lambda: self.store())
+                return
+            if isinstance(result, NotMade):
+                runtime.log.error(
+                    f"the snapshot at {snapshot.end_offset} cannot be made, the log goes on growing: {result}"
+                )
+                store.not_made(content, runtime.now.mono_ms)
                 runtime.waiting.timers.at(store.again_ms, lambda: self.store())
                 return
             if result is not None:

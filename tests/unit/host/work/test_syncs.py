@@ -12,7 +12,7 @@ import pytest
 from actors.host.work import replacements
 from actors.host.work.disk import LocalDisk, LocalFile
 from actors.host.work.syncs import Ordered, Syncs, _perform
-from actors.ports import DiskFailed, DiskFull, Run, Sync, SyncClass, Work
+from actors.ports import DiskFailed, DiskFull, NotMade, Run, Sync, SyncClass, Work
 
 
 class Waiting:
@@ -366,10 +366,16 @@ def test_what_cannot_be_made_or_finds_no_room_is_told(tmp_path: Path) -> None:
     class Broken(Made):
         def __iter__(self) -> Iterator[bytes]:
             yield b"x"
-            raise ZeroDivisionError
+            raise self.error
 
-    ((_, failed),) = _perform([Ordered(Sync(1, [], [(disk, "snapshot", Broken())]), flushed=True)])
-    assert isinstance(failed, DiskFailed)
+        error: Exception = ZeroDivisionError()
+
+    class Misread(Broken):
+        error = OSError(errno.EIO, "not of this disk")
+
+    for broken in (Broken(), Misread()):
+        ((_, failed),) = _perform([Ordered(Sync(1, [], [(disk, "snapshot", broken)]), flushed=True)])
+        assert isinstance(failed, NotMade) and disk.names("") == []
     large = Made(bytes(600), bytes(600))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
@@ -551,6 +557,59 @@ def test_a_small_file_waits_for_a_descriptor(tmp_path: Path) -> None:
         assert not waiting.woken.wait(0.2) and waiting.syncs.drain() == []
     assert waiting.until(1) == {1: None}
     waiting.syncs.close()
+
+
+@pytest.mark.parametrize("more", [2, 30])
+def test_small_files_go_beside_each_other_as_far_as_there_are_descriptors(tmp_path: Path, more: int) -> None:
+    """None waits for those that the others hold."""
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path))
+    names = [f"t-{number}" for number in range(100)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    runs = [Run([], [(disk, f"{name}/epochs", name.encode())]) for name in names]
+    with Few(more):
+        waiting.syncs.submit(Sync(1, [], [(disk, "checkpoint", b"x")], runs=runs))
+        assert waiting.until(1) == {1: None}
+    assert [(tmp_path / name / "epochs").read_bytes() for name in names] == [name.encode() for name in names]
+    waiting.syncs.close()
+
+
+@pytest.mark.parametrize("there", [0, 3])
+def test_small_files_go_beside_each_other_as_far_as_there_are_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: int
+) -> None:
+    """As where pids.max of a container says so."""
+    waiting, disk, plain, began = Waiting(), LocalDisk(str(tmp_path)), threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        began.append(thread)
+        if len(began) > there:
+            raise RuntimeError("can't start new thread")
+        plain(thread)
+
+    names = [f"t-{number}" for number in range(20)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        waiting.syncs.submit(Sync(1, [], [], runs=[Run([], [(disk, f"{name}/epochs", b"x")]) for name in names]))
+        assert waiting.until(1) == {1: None}
+    assert all((tmp_path / name / "epochs").exists() for name in names) and len(began) > there
+    waiting.syncs.close()
+
+
+def test_no_memory_to_sync_small_files_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, before = LocalDisk(str(tmp_path)), _open_now()
+
+    def none(_: Iterable[int]) -> list[int]:
+        raise MemoryError
+
+    monkeypatch.setattr(replacements, "sync_beside", none)
+    sync = Sync(1, [], [(disk, "behind-them", b"x")], runs=[Run([], [(disk, "small", b"x")])])
+    ((_, full),) = _perform([Ordered(sync, flushed=True)])
+    assert isinstance(full, DiskFull) and full.errno == errno.ENOMEM
+    assert not (tmp_path / "small").exists() and not (tmp_path / "behind-them").exists()
+    assert _open_now() == before
 
 
 def test_closing_finishes_a_sync_that_is_made_in_parts(tmp_path: Path) -> None:

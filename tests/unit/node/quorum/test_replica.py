@@ -348,6 +348,7 @@ def test_what_is_being_written_is_let_go_behind_it_and_what_waits_at_once() -> N
     leader.wake()
     cluster.run(20)
     assert (first.made, first.released) == (1, 1) and second.made == 0
+    assert (third.made, third.released) == (0, 1), "of the same state"
 
 
 def test_a_snapshot_that_was_given_up_is_not_missed() -> None:
@@ -532,6 +533,32 @@ def test_a_snapshot_without_room_is_tried_again_by_itself() -> None:
     assert node.quorum.store.checkpoints.latest == SnapshotId(0, 0)
     node.disk.replace_full = None
     assert cluster.run(10_100, lambda: node.quorum.store.checkpoints.latest.end_offset == end)  # type: ignore[union-attr]
+
+
+def test_a_snapshot_that_cannot_be_made_stops_nobody_and_a_newer_one_is_stored() -> None:
+    """All controllers have the image that cannot be said, so all of them would stop, and again after each start."""
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    node = cluster.elect()
+    cluster.append("x")
+    assert cluster.run(1000, cluster.settled)
+
+    class Broken(Content):
+        def __iter__(self) -> Iterator[bytes]:
+            yield next(super().__iter__())
+            raise ValueError("a topic without a name")
+
+    broken, end = Broken(), node.role.next_offset
+    node.input(lambda: node.quorum.snapshot(end, 1, broken))
+    cluster.run(25_000, lambda: False)
+    assert node.stopped is None and (broken.made, broken.released) == (1, 1)
+    assert len([line for line in node.lines if "cannot be made" in line and "a topic without a name" in line]) == 1
+    cluster.append("y")
+    assert cluster.run(1000, cluster.settled)
+    sound = Content()
+    node.input(lambda: node.quorum.snapshot(node.role.next_offset, 1, sound))
+    assert cluster.run(15_000, lambda: sound.released == 1)
+    assert node.quorum.store.checkpoints.latest == SnapshotId(node.role.next_offset, 1)
 
 
 def test_a_controller_without_room_stops_so_that_another_leads() -> None:
