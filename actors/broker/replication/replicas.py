@@ -233,7 +233,7 @@ class Replicas:
         return partition
 
     def still_leaving(self) -> Iterator[Partition]:
-        """Those that are leaving: no walk over the partitions has them, and their files are there."""
+        """The partitions that are leaving: no walk over the others comes to them, and their files are there."""
         for ids in self.leaving.values():
             for going in ids.values():
                 yield from going.values()
