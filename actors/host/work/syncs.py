@@ -285,8 +285,14 @@ class Syncs:
             assert not sync.files and not sync.runs, "nothing waits for it, and it waits for nothing"
             one = Ordered(sync, flushed=True)
             self._making = [thread for thread in self._making if thread.is_alive()]
-            self._making.append(threading.Thread(target=self._make, args=(one,), name="made", daemon=True))
-            self._making[-1].start()
+            thread = threading.Thread(target=self._make, args=(one,), name="made", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                _, path, _ = sync.replacements[0]
+                self.ended(sync.token, DiskFull(errno.EAGAIN, "there is no thread to write the file now", path))
+            else:
+                self._making.append(thread)
             return
         self.queues[sync.kind].submit(sync)
 

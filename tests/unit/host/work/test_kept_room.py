@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,23 @@ def look(rooms: Rooms, disk: LocalDisk) -> None:
         rooms.look()
         for thread in rooms._keeping.values():
             thread.join()
+
+
+def test_without_a_thread_room_is_kept_a_second_later(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = LocalDisk(str(volume), kept_bytes=KEPT)
+    rooms = Rooms(Lines())
+    rooms.watch([disk])
+    assert disk.give_room(disk.room.given) and disk.lacks_room
+
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        rooms.look()
+    assert disk.lacks_room
+    look(rooms, disk)
+    assert not disk.lacks_room
 
 
 def test_a_full_disk_can_be_freed_and_comes_back_by_itself(volume: Path) -> None:

@@ -598,6 +598,21 @@ def test_small_files_go_beside_each_other_as_far_as_there_are_threads(
     waiting.syncs.close()
 
 
+def test_no_thread_to_write_what_is_made_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path))
+
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        waiting.syncs.submit(Sync(1, [], [(disk, "snapshot", Made(b"x"))]))
+    assert isinstance(waiting.until(1)[1], DiskFull) and disk.names("") == []
+    waiting.syncs.submit(Sync(2, [], [(disk, "snapshot", Made(b"x"))]))
+    assert waiting.until(1) == {2: None}
+    waiting.syncs.close()
+
+
 def test_no_memory_to_sync_small_files_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk, before = LocalDisk(str(tmp_path)), _open_now()
 
