@@ -18,7 +18,7 @@ RECORD_BYTES = 16 << 10
 class TlsStream:
     """One end of TLS over a socket, with the calls of a socket. What would wait raises BlockingIOError."""
 
-    __slots__ = ("_incoming", "_outgoing", "_room", "_tls", "_unsent", "sock")
+    __slots__ = ("_broken", "_incoming", "_outgoing", "_room", "_tls", "_unsent", "sock")
 
     def __init__(self, context: ssl.SSLContext, sock: socket.socket, host: str, room: memoryview) -> None:
         """A stream before its handshake. `room`: where ciphertext comes; connections of one thread may share it. Raises
@@ -28,6 +28,8 @@ class TlsStream:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._unsent = memoryview(b"")
+        self._broken: ssl.SSLError | None = None
+        """What has ended the reading, behind what was read: OpenSSL says it once."""
 
     @property
     def has_unsent(self) -> bool:
@@ -85,6 +87,8 @@ class TlsStream:
     def _decrypted(self, room: memoryview) -> tuple[int, bool]:
         """How many bytes of what came are in `room` now, and whether the peer has ended it."""
         count = 0
+        if self._broken is not None:
+            raise self._broken
         try:
             while count < len(room):
                 got = int(self._tls.read(len(room) - count, room[count:]))  # type: ignore[call-overload]
@@ -97,7 +101,8 @@ class TlsStream:
                     self.flush()
         except ssl.SSLEOFError:  # it ended without a word of TLS: frames say what is whole
             return count, True
-        except ssl.SSLError:
+        except ssl.SSLError as error:
+            self._broken = error
             if not count:
                 raise
         return count, False

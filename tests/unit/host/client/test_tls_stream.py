@@ -125,6 +125,46 @@ def test_what_came_before_the_end_is_read_and_then_the_end(tmp_path: Path, versi
         assert until_done(one, lambda: one.recv_into(room)) == 0
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_damaged_record_is_no_end_of_the_peer(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    """What came before it is read, from records of any size, and then the reason is told."""
+    sizes = (1, 0, 7, 16_384, 16_383, 1, 40_000)
+
+    def serve(sock: socket.socket, context: ssl.SSLContext) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        while True:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                tls.do_handshake()
+                break
+            sock.sendall(outgoing.read())
+            incoming.write(sock.recv(1 << 16))
+        for size in sizes:
+            tls.write(bytes(size))
+        data = outgoing.read()
+        tls.write(b"damaged")
+        bad = bytearray(outgoing.read())
+        bad[-1] ^= 1
+        sock.sendall(data + bad)
+        sock.recv(1)
+
+    with served(tmp_path, serve) as sock:
+        one, came = stream(sock, version), 0
+        until_done(one, one.do_handshake)
+        room = memoryview(bytearray(1 << 20))
+
+        def read() -> None:
+            nonlocal came
+            while count := until_done(one, lambda: one.recv_into(room)):
+                came += count
+
+        with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+            read()
+        assert came == sum(sizes)
+        with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+            one.held_into(room)
+
+
 def test_a_peer_that_speaks_no_tls_and_one_that_is_not_trusted_are_refused_and_told(tmp_path: Path) -> None:
     def plain(sock: socket.socket, context: ssl.SSLContext) -> None:
         sock.recv(1 << 16)
