@@ -127,9 +127,6 @@ class FailingDisks(RelocatedFaults):
 
     def __init__(self, *args: Any) -> None:
         self.adversaries: dict[VirtualDisk, tuple[Process, Adversary]] = {}
-        self.hurt: dict[str, int] = {}
-        """Process -> how many operations of its present life, and of the start before it, had an error of a device or no
-        room."""
         self._losing: set[VirtualDisk] = set()
         """Disks whose adversary is guarded."""
         super().__init__(*args, menu=MENU)
@@ -222,7 +219,6 @@ class FailingDisks(RelocatedFaults):
         """The disk works. If a sync has failed under a guard, its process is to end before that is over."""
         process, adversary = self.adversaries.pop(disk)
         disk.fault = disk.short = None
-        self.hurt[process.name] = self.hurt.get(process.name, 0) + adversary.hits
         guarded = disk in self._losing
         lost = guarded and adversary.synced
         if guarded and not lost:
@@ -278,7 +274,6 @@ class FailingDisks(RelocatedFaults):
     def _start(self, process: Process) -> None:
         if process.alive or process.name in self._down:
             return
-        self.hurt[process.name] = 0
         if not self.over and not self.choose.randrange(5):
             disk = process.disks[self.choose.randrange(len(process.disks))]
             if disk not in self.adversaries:
@@ -303,7 +298,7 @@ class FailingDisks(RelocatedFaults):
         if not hit or not isinstance(error, (DiskFull, DiskFailed)):
             return super()._may_fail(process, error)
         for disk in process.disks:
-            disk.refused = disk.failed_syncs = 0
+            disk.refused = disk.failed_syncs = disk.lacked = 0
             if disk in self.adversaries:
                 self._lift_ended(disk)
         return True

@@ -6,6 +6,9 @@ import pytest
 
 from actors.node.roles.broker.log.retired_files import _each
 from actors.ports import DiskFailed, DiskFull
+from tests.simulator.checkers.blamed_disks import BlamedDisks
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 
@@ -226,3 +229,28 @@ def test_of_several_errors_of_a_job_the_one_of_the_device_is_told():
         _each([refuses(full), refuses(failed)])
     with pytest.raises(DiskFull):
         _each([refuses(full), lambda: None])
+
+
+def test_what_a_disk_lacked_in_an_earlier_life_is_no_reason_to_give_it_up():
+    """The checker took two shortages of a second directory for a reason for ever."""
+    t = OneTopic([1], {}, directories=2)
+    process = t.cluster.brokers[1]
+    disk = process.more[0]
+    disk.fault = lambda operation, path: errno.ENOSPC
+    for _ in range(2):
+        with pytest.raises(DiskFull):
+            disk.rename("a", "b")
+    disk.fault = None
+    assert disk.lacked == 2
+    process.kill()
+    StoppedNodes().ended(process)
+    process.start()
+    t.until(t.cluster.ready)
+    logs = process.node.broker.logs
+    assert logs.directories.take_offline(disk)
+    with pytest.raises(Violation, match="has given up directory 1, in which nothing failed"):
+        BlamedDisks().turned(process)
+    disk.fault = lambda operation, path: errno.EIO
+    with pytest.raises(DiskFailed):
+        disk.rename("a", "b")
+    BlamedDisks().turned(process)

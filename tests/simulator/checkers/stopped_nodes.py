@@ -23,7 +23,7 @@ class StoppedNodes:
         lacked, process.disk.lacked = process.disk.lacked, 0
         elsewhere = sum(disk.refused for disk in process.more)
         for disk in process.more:
-            disk.refused = 0
+            disk.refused = disk.lacked = 0
         if process.stopped_with is None:
             return
         if elsewhere and process.node._stopping:
