@@ -47,6 +47,8 @@ def serve(
         return REFUSED, "assertions are part of a node: run Python without -O."
     if config.value(FORMAT) == "json":
         log.for_programs(config.node_id)
+        if main_thread:
+            log.take_standard_error()
     descriptors.raise_limit()
     if main_thread:
         os.umask(0o077)  # for files that libraries write; the project's own code gives each file its mode

@@ -44,7 +44,7 @@ from actors.host.cluster.child_process import Child, directory_id, reason
 from actors.host.cluster.early_supervisor import EARLY
 from actors.host.net.server import PortTaken
 from actors.host.work import durable, kernel
-from actors.host.work.journal import Journal, shut_down
+from actors.host.work.journal import FORMAT, Journal, shut_down
 from actors.host.work.locks import Lock
 from actors.settings.keys import ConfigError
 from actors.settings.properties import has_secrets
@@ -68,6 +68,9 @@ class Supervisor:
         self._detached = detached
         self._pid = os.getpid()
         self._log = Journal(sys.stderr)
+        if all(one.config.value(FORMAT) == "json" for one in plan.members):
+            self._log.for_programs(None)
+            self._log.take_standard_error()
         self._cluster_id = storage.check(plan.members[0].config)[0].cluster_id
         self._selector = selectors.DefaultSelector()
         self._input = b""

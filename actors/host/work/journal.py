@@ -10,14 +10,17 @@ This file alone decides what a line looks like and by which logger it goes. Rule
    indented, so that none of them looks like an event.
 3. Lines that repeat are counted (`log_repeats.py`) before any handler has them. The line with their number is of the logger
    `rayft` itself.
-4. Lines for programs (`rayft.logging.format=json`) are objects: `time` (UTC), `level`, `logger`, `node`, `message`.
+4. Lines for programs (`rayft.logging.format=json`) are objects: `time` (UTC), `level`, `logger`, `node` (null: of the
+   supervisor), `message`. So is what libraries and the interpreter say on standard error: it often is the same file.
 5. A line that cannot be written is lost: the disk that is full may be the log's too, and the node must go on.
 """
 
 import contextlib
+import io
 import json
 import logging
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -33,6 +36,8 @@ FORMAT = "rayft.logging.format"
 INDENTED = "\n    "
 NAMES = {logging.INFO: "INFO ", logging.WARNING: "WARN ", logging.ERROR: "ERROR"}
 ROOT = logging.getLogger("rayft")
+SAID_MAX = 1 << 16
+"""Letters that are said on standard error before they are a line, whether or not it is over."""
 PASS_ON = frozenset({f"{PACKAGE}.node.runtime.peer_lines"})
 """Modules that only count the lines of others: a line is of the one that says it."""
 
@@ -52,13 +57,13 @@ class Lines(logging.Handler):
         super().__init__()
         self._stream = stream
         self._log = log
-        self.node: int | None = None
-        """The id of the node, where the lines are objects in JSON; None: they are text."""
+        self.for_programs, self.node = False, None  # type: bool, int | None
+        """Whether the lines are objects in JSON, and the id of their node."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "log", None) is not self._log:
             return
-        line = _text(record) if self.node is None else _object(record, self.node)
+        line = _object(record, self.node) if self.for_programs else _text(record)
         with contextlib.suppress(OSError, ValueError):  # its disk is full; it is closed
             try:
                 self._stream.write(line)
@@ -73,7 +78,7 @@ def _text(record: logging.LogRecord) -> str:
     return f"{stamp}.{int(record.created * 1000) % 1000:03d} {level} {record.getMessage()}\n"
 
 
-def _object(record: logging.LogRecord, node: int) -> str:
+def _object(record: logging.LogRecord, node: int | None) -> str:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
     told = {
         "time": f"{stamp}.{int(record.created * 1000) % 1000:03d}Z",
@@ -81,6 +86,44 @@ def _object(record: logging.LogRecord, node: int) -> str:
         "logger": record.name,
     }
     return json.dumps({**told, "node": node, "message": record.getMessage()}) + "\n"
+
+
+class StandardError(io.TextIOBase):
+    """What takes the place of standard error where lines are objects: what is said until it is flushed is one line. It goes
+    past the handlers that somebody has added, since what is said is often that one of them has failed."""
+
+    def __init__(self, lines: Lines, log: object) -> None:
+        super().__init__()
+        self._lines, self._log = lines, log
+        self._said, self._size = list[str](), 0
+        self._lock = threading.RLock()
+
+    def writable(self) -> bool:
+        """Whether it can be written to: always."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep a part of a line."""
+        with self._lock:
+            self._said.append(text)
+            self._size += len(text)
+            if self._size > SAID_MAX:
+                self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what was said as one line."""
+        with self._lock:
+            text = "".join(self._said).strip()
+            self._said, self._size = [], 0
+            if text:
+                record = logging.LogRecord(ROOT.name, logging.ERROR, "", 0, _indented(text), (), None)
+                record.log = self._log
+                self._lines.handle(record)
+
+
+def _indented(text: str) -> str:
+    return INDENTED.join(one_line(line) for line in text.split("\n")).rstrip()
 
 
 class Journal:
@@ -97,10 +140,15 @@ class Journal:
         self._lines = Lines(stream, self._mark)
         ROOT.addHandler(self._lines)
         weakref.finalize(self, ROOT.removeHandler, self._lines)
+        self._said: StandardError | None = None
 
-    def for_programs(self, node: int) -> None:
+    def for_programs(self, node: int | None) -> None:
         """Let each line be an object in JSON from now on, with the id of the node."""
-        self._lines.node = node
+        self._lines.for_programs, self._lines.node = True, node
+
+    def take_standard_error(self) -> None:
+        """Let what this process says on standard error be lines too. For a process that has this log alone."""
+        sys.stderr = self._said = StandardError(self._lines, self._mark)  # type: ignore[assignment]
 
     def info(self, text: str) -> None:
         """What an operator may like to know."""
@@ -112,16 +160,20 @@ class Journal:
 
     def error(self, text: str) -> None:
         """What an operator should look at now."""
-        self._line(logging.ERROR, INDENTED.join(one_line(line) for line in text.split("\n")).rstrip())
+        self._line(logging.ERROR, _indented(text))
 
     def settle(self) -> None:
         """Report counted lines whose interval is over. To be called about once a second."""
         if self._repeats.counting:
             self._report(self._repeats.due(self._clock_s()))
+        if self._said is not None:
+            self._said.flush()
 
     def end(self) -> None:
         """Report all counted lines, because the log ends."""
         self._report(self._repeats.all(self._clock_s()))
+        if self._said is not None:
+            self._said.flush()
 
     def _line(self, level: int, text: str) -> None:
         frame = sys._getframe(2)
@@ -169,6 +221,8 @@ def shut_down() -> None:
     this."""
     with contextlib.suppress(Exception):  # of a handler that somebody has added
         logging.shutdown()
+    with contextlib.suppress(Exception):  # it is closed
+        sys.stderr.flush()
 
 
 def configure(path: str) -> None:

@@ -6,6 +6,8 @@ import io
 import json
 import logging
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 from actors.host import storage
 from actors.host.serve import REFUSED, serve
-from actors.host.work.journal import Journal
+from actors.host.work.journal import SAID_MAX, Journal, shut_down
 from actors.node.runtime.peer_lines import PeerLines
 from actors.settings.node_config import node_config
 
@@ -213,6 +215,56 @@ def test_lines_for_programs_are_objects_from_the_first_one_and_have_what_text_ha
     assert {(one["node"], one["logger"], one["level"]) for one in read} == {(1, "rayft.host.serve", "WARNING")}
     for one in read:
         assert abs(datetime.fromisoformat(one["time"]) - datetime.now(UTC)) < timedelta(hours=1)
+
+
+def test_what_is_said_on_standard_error_is_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a handler that has failed says it, which fails again at the line that tells of it."""
+
+    class Fails(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            try:
+                raise OSError("no room")
+            except OSError:
+                self.handleError(record)
+
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    monkeypatch.setattr("threading.excepthook", threading.__excepthook__)
+    stream = io.StringIO()
+    journal = Journal(stream)
+    journal.for_programs(None)
+    journal.take_standard_error()
+    logging.getLogger("rayft").addHandler(Fails())
+    journal.info("the first line")
+    for _ in range(3):
+        journal.settle()
+    thread = threading.Thread(target=lambda: 1 // 0)
+    thread.start()
+    thread.join()
+    print("half a", end=" ", file=sys.stderr)
+    print("sentence\n\x1b\udc80", file=sys.stderr)
+    shut_down()
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    starts = [
+        "the first line",
+        "--- Logging error ---\n    Traceback ",
+        "Exception in thread ",
+        "half a sentence\n    \\x1b\\udc80",
+    ]
+    assert len(told) == len(starts), stream.getvalue()
+    for one, start in zip(told, starts, strict=True):
+        assert one["message"].startswith(start), one
+    assert {(one["logger"], one["level"], one["node"]) for one in told[1:]} == {("rayft", "ERROR", None)}
+
+
+def test_what_is_said_without_an_end_is_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    stream = io.StringIO()
+    journal = Journal(stream)
+    journal.for_programs(1)
+    journal.take_standard_error()
+    for _ in range(10):
+        sys.stderr.write("x" * (SAID_MAX // 4))
+    assert len(stream.getvalue().splitlines()) == 2
 
 
 def test_an_object_is_one_line_whatever_it_says() -> None:
