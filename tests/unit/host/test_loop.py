@@ -35,6 +35,8 @@ from tests.numbers import numbers
 from tests.unit.host.echo import EchoNode
 
 pytestmark = pytest.mark.long
+DEADLINE_S = 60
+"""A machine with other work may let a thread wait for seconds."""
 
 
 class Lines:
@@ -81,15 +83,15 @@ class Running:
 
         self.thread = threading.Thread(target=run)
         self.thread.start()
-        assert started.wait(5)
+        assert started.wait(DEADLINE_S)
 
     def connect(self, listener: str = "") -> socket.socket:
         """To the first listener, or to one by name, as soon as it answers."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + DEADLINE_S
         port = self.listeners.ports()[listener] if listener else self.port
         while True:
             try:
-                return socket.create_connection(("127.0.0.1", port), timeout=5)
+                return socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
             except ConnectionRefusedError:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
@@ -99,7 +101,7 @@ class Running:
         self.loop._loop.call_soon_threadsafe(self.loop._schedule)
 
     def until(self, holds) -> None:  # type: ignore[no-untyped-def]
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + DEADLINE_S
         while not holds():
             assert time.monotonic() < deadline, (self.node.seen, self.events)
             time.sleep(0.005)
@@ -107,7 +109,7 @@ class Running:
     def end(self) -> None:
         if self.thread.is_alive():
             self.loop.shutdown()
-        self.thread.join(5)
+        self.thread.join(DEADLINE_S)
         assert not self.thread.is_alive()
 
 
@@ -228,13 +230,13 @@ def test_the_port_refuses_until_the_node_answers_and_then_closes_what_it_does_no
     one = Running(broker(), [])
 
     def turned_away() -> bool:
-        with socket.create_connection(("127.0.0.1", one.port), timeout=5) as sock:
-            sock.settimeout(5)
+        with socket.create_connection(("127.0.0.1", one.port), timeout=DEADLINE_S) as sock:
+            sock.settimeout(DEADLINE_S)
             return sock.recv(1) == b""
 
     try:
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", one.port), timeout=5)
+            socket.create_connection(("127.0.0.1", one.port), timeout=DEADLINE_S)
         one.node.extra = {"turn_away": ["PLAINTEXT"]}
         one.wake()
         one.until(lambda: one.node.extra is None or not one.node.extra)
@@ -251,7 +253,7 @@ def test_the_port_refuses_until_the_node_answers_and_then_closes_what_it_does_no
     finally:
         one.end()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", one.port), timeout=5)
+        socket.create_connection(("127.0.0.1", one.port), timeout=DEADLINE_S)
     assert one.events[0] == ("started", "")
 
 
@@ -365,7 +367,7 @@ def test_a_paused_connection_is_not_read_until_it_is_resumed(running: Running) -
             sock.recv(1)
         running.node.extra = {"resume": [1]}
         running.wake()
-        sock.settimeout(5)
+        sock.settimeout(DEADLINE_S)
         assert exactly(sock, 9) == frame(b"later")
 
 
@@ -417,7 +419,7 @@ def test_a_silent_connection_is_closed_and_a_busy_one_stays() -> None:
     one = Running(broker(connections_max_idle_ms="200"), ["PLAINTEXT"])
     try:
         with closing(one.connect()) as silent, closing(one.connect()) as busy:
-            silent.settimeout(5)
+            silent.settimeout(DEADLINE_S)
             for _ in range(10):
                 busy.sendall(frame(b"here"))
                 assert exactly(busy, 8) == frame(b"here")
@@ -434,7 +436,7 @@ def test_a_broken_node_ends_the_process_with_the_story_in_the_log(running: Runni
     running.node.act = broken
     with closing(running.connect()) as sock:
         sock.sendall(frame(b"go"))
-        running.thread.join(5)
+        running.thread.join(DEADLINE_S)
     assert running.stop is not None
     assert running.stop.code == 1  # type: ignore[attr-defined]
     assert any("an invariant" in line and "Traceback" in line for line in running.log.lines)
@@ -486,7 +488,7 @@ def test_what_many_connections_have_sent_does_not_come_before_a_request_of_the_c
     def act(conn: int, heard: memoryview) -> None:
         came.append(len(heard))
         if len(heard) == 4:  # the loop stands still until all have sent
-            assert go_on.wait(5)
+            assert go_on.wait(DEADLINE_S)
 
     one.node.act = act
     try:
@@ -582,7 +584,7 @@ def test_a_shutdown_that_is_asked_for_before_there_is_a_node_is_not_lost() -> No
     thread = threading.Thread(target=lambda: found.append(loop.run(lambda: node)))  # type: ignore[arg-type,return-value]
     thread.start()
     for one in (thread, early):
-        one.join(5)
+        one.join(DEADLINE_S)
     assert not thread.is_alive()
     assert sorted(map(str, found), key=len) == ["[]", str(node.stopping)]
     loop.shutdown()
@@ -690,7 +692,7 @@ def test_a_peer_that_is_gone_between_its_acceptance_and_its_connection_is_no_err
             held.clear()
             busy.clear()
             one.loop._loop.call_soon_threadsafe(hold)
-            assert held.wait(5)  # else the loop could accept before it is known who is to go
+            assert held.wait(DEADLINE_S)  # else the loop could accept before it is known who is to go
             going.append(one.connect())
             busy.set()
             one.until(lambda: not going and one.listeners.limits._all == 0)
@@ -836,7 +838,7 @@ def test_whoever_waits_for_metrics_when_the_loop_ends_is_told_at_once(
     found: list[list[Sample]] = []
     scrape = threading.Thread(target=lambda: found.append(running.loop.metrics()), daemon=True)
     scrape.start()
-    assert begun.wait(5)
+    assert begun.wait(DEADLINE_S)
     running.end()
     scrape.join(10)
     assert found == [[]]
@@ -870,7 +872,7 @@ def test_a_connection_whose_tls_has_just_ended_hides_no_end_of_others(running: R
 
 def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running: Running) -> None:
     sock = socket.socket()
-    sock.settimeout(5)
+    sock.settimeout(DEADLINE_S)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     with closing(running.connect()) as served, closing(sock):
         served.sendall(frame(b"in"))
@@ -907,7 +909,7 @@ def test_a_flood_of_connections_leaves_descriptors_for_files() -> None:
                 files.append(os.open("/dev/null", os.O_RDONLY))
         assert len(files) >= 30
         first = flood.pop(0)
-        first.settimeout(5)
+        first.settimeout(DEADLINE_S)
         first.sendall(frame(b"in"))
         assert exactly(first, 6) == frame(b"in")
         first.close()
@@ -1155,7 +1157,7 @@ def test_a_dial_whose_authority_is_taken_out_during_its_handshake_is_closed(tmp_
                     if goes:
                         one.until(lambda: ("closed", -1, False) in one.node.seen)
                     else:
-                        shaken.settimeout(5)
+                        shaken.settimeout(DEADLINE_S)
                         for _ in range(5):
                             shaken.sendall(frame(b"still here"))
                             assert exactly(shaken, 14) == frame(b"still here")

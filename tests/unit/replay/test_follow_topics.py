@@ -14,6 +14,7 @@ from actors.replay.logs.files import NothingToRead
 from actors.replay.read_options import narrowed, read_options
 from actors.replay.source import Source
 from fastpath.records.batch import Builder
+from tests.seeds import first_are_quick
 
 FIRST, SECOND, THIRD = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAA-_AAAAw"
 NOW_MS = 1_700_000_000_000
@@ -265,8 +266,7 @@ class Writer:
         self.choose.choice((self.append, self.append, self.append, self.retention, self.again))()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", first_are_quick(range(60)))
 def test_whatever_happens_each_record_is_seen_once_or_told(seed: int, tmp_path: Path) -> None:
     """Each record has its own value. The query starts again between every two steps, and plans each turn twice."""
     choose = Random(seed)

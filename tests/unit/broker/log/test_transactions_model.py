@@ -7,7 +7,14 @@ both: the last stable offset, the aborted transactions of any range, and what a 
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.truncation import truncate_fully, truncate_to
@@ -17,7 +24,6 @@ from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 from tests.unit.broker.log.transactions import aborted, end, last_stable, write
 
-pytestmark = pytest.mark.long
 PRODUCERS = st.integers(1, 4)
 SIDES = st.sampled_from([0, 1])
 
@@ -200,5 +206,10 @@ class TransactionMachine(RuleBasedStateMachine):
             assert content(follower, begin, stop_at) == content(leader, begin, stop_at)
 
 
-TestTransactionMachine = TransactionMachine.TestCase
+TestTransactionMachine = pytest.mark.long(TransactionMachine.TestCase)
 TestTransactionMachine.settings = hypothesis_settings(max_examples=250, stateful_step_count=50, deadline=None)
+
+
+def test_a_few_histories_for_each_commit() -> None:
+    settings = hypothesis_settings(max_examples=10, stateful_step_count=50, deadline=None)
+    run_state_machine_as_test(TransactionMachine, settings=settings)

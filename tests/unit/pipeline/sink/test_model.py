@@ -16,6 +16,11 @@ SEEDS = 1000
 FOUND_WITHIN = 300
 
 
+def test_every_row_is_there_once_for_the_first_seeds() -> None:
+    for seed in range(SEEDS // 20):
+        World(seed).go()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "more",

@@ -17,6 +17,7 @@ from actors.broker.groups.consumer import reconciliation, records
 from actors.broker.groups.consumer.requests import ConsumerBeat
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.wire.errors import ErrorCode
+from tests.seeds import first_are_quick
 from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, Owned, World
 from tests.unit.broker.groups.histories import AWAY, found, seeds
@@ -183,8 +184,7 @@ def remembered(group: ConsumerGroup) -> Any:
     return group.epoch, group.target_epoch, group.metadata_hash, group.targets, members, group.static, group.holders
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(30))
+@pytest.mark.parametrize("seed", first_are_quick(seeds(30)))
 def test_a_history_of_a_consumer_group(seed: int) -> None:
     History(seed).run()
 

@@ -13,6 +13,7 @@ from actors.broker.groups.consumer.state import OF_MEMBERS, ConsumerGroup
 from actors.broker.groups.kind import Committer
 from actors.broker.groups.member_groups import MEMBER, MEMBERS, GroupConfig
 from actors.wire.errors import ErrorCode
+from tests.seeds import first_are_quick
 from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, World
 
 REST_MS = (REST_BEATS + 1) * HEARTBEAT_MS
@@ -251,8 +252,7 @@ def test_large_groups_and_those_with_expressions_stay_awake() -> None:
     assert group.rest is None and group.state() == "Stable" and group.holders
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_are_quick(range(12)))
 def test_a_random_story_is_the_same_with_groups_that_never_rest(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     for never in (False, True):

@@ -18,6 +18,7 @@ from actors.broker.groups.streams.answers import StreamsBeat, Tasks
 from actors.broker.groups.streams.state import OwnedTasks, StreamsGroup
 from actors.broker.groups.streams.topology import Topology
 from actors.wire.errors import ErrorCode
+from tests.seeds import first_are_quick
 from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.histories import AWAY, found, seeds
 from tests.unit.broker.groups.streams.world import HEARTBEAT_MS, SESSION_MS, Owned, World, subtopology
@@ -203,8 +204,7 @@ def remembered(group: StreamsGroup) -> Any:
     return own, group.targets, members, group.holders
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(30))
+@pytest.mark.parametrize("seed", first_are_quick(seeds(30)))
 def test_a_history_of_a_streams_group(seed: int) -> None:
     History(seed).run()
 

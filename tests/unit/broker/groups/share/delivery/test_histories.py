@@ -23,6 +23,7 @@ from actors.broker.groups.share.persistence.share_coordinator import ShareStateV
 from actors.broker.groups.share.persistence.share_state import Batch
 from actors.broker.replication.admission import RequestRefused
 from actors.wire.errors import ErrorCode
+from tests.seeds import first_are_quick
 from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.histories import found, seeds
 from tests.unit.broker.groups.share.persistence.world import FAILED, KEY, World
@@ -266,8 +267,7 @@ class History(histories.History):
     )  # fmt: skip
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(40))
+@pytest.mark.parametrize("seed", first_are_quick(seeds(40)))
 def test_a_history_of_a_share_partition(seed: int) -> None:
     History(seed).run()
 
