@@ -99,7 +99,7 @@ class StandardError(io.TextIOBase):
         self._lock = threading.RLock()
 
     def writable(self) -> bool:
-        """Whether it can be written to: always."""
+        """Tell libraries that this stream takes text."""
         return True
 
     def write(self, text: str) -> int:
