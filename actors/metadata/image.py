@@ -183,7 +183,7 @@ class Image(Columns):
         """0 -> the last block; a dictionary so that the journal treats it like any other table"""
         self._journal: deque[tuple[int, Any, Any, Any]] = deque()
         """(offset, table, key, old value), ascending"""
-        self._arrivals = _Arrivals(self)
+        self._arrivals = _Arrivals(self._by_id, self._by_name, self.names)
         self._transaction = -1
         """the offset at which an open metadata transaction began; -1: none is open"""
 
@@ -196,6 +196,7 @@ class Image(Columns):
         image.thaw(pin.columns, counts)
         image.next_offset = pin.next_offset
         image.names = pin.names.thawed(image.generations)
+        image._arrivals = _Arrivals(image._by_id, image._by_name, image.names)
         image.order = pin.order.thawed(image.generations)
         image.configs = pin.configs.thawed(image.generations)
         image.entities = pin.entities.thawed(image.generations)
@@ -591,19 +592,22 @@ class Image(Columns):
 
 
 class _Arrivals:
-    """What the journal takes for the table of new topics: one entry for all that is known of one by id, name and row."""
+    """What the journal takes for the table of new topics: one entry for all that is known of one by id, name and row.
 
-    __slots__ = ("_image",)
+    It does not name the image, which is to go when nobody uses it any more: a node's garbage collector sets aside what lives
+    long.
+    """
 
-    def __init__(self, image: Image) -> None:
-        self._image = image
+    __slots__ = ("_by_id", "_by_name", "_names")
+
+    def __init__(self, by_id: dict[bytes, int], by_name: dict[str, int], names: PagedList) -> None:
+        self._by_id, self._by_name, self._names = by_id, by_name, names
 
     def put(self, key: tuple[bytes, str, int], value: None) -> None:
         """Take a new topic back."""
         topic_id, name, row = key
-        image = self._image
-        del image._by_id[topic_id], image._by_name[name]
-        image.names.put(row, None)
+        del self._by_id[topic_id], self._by_name[name]
+        self._names.put(row, None)
 
 
 def _store(table: Any, key: Any, value: Any) -> None:

@@ -1,5 +1,7 @@
 """One story an op: what replay does to an image, and what undo and pins leave alone."""
 
+import gc
+
 import pytest
 
 from actors.metadata.image import Image
@@ -259,3 +261,25 @@ def test_a_thawed_image_goes_on_as_its_own_and_leaves_the_pin_alone():
     assert (states(copy, "u"), copy.counters.all(), copy.next_offset) == before
     image.check()
     copy.check()
+
+
+def test_an_image_that_nobody_uses_goes_at_once():
+    """A node's garbage collector sets aside what lives long: an image in a cycle would stay, and a snapshot brings one."""
+
+    gone = []
+
+    class Mark:
+        def __del__(self):
+            gone.append(self)
+
+    gc.disable()
+    try:
+        image = image_of(*topic(), *topic("a.b", U), TopicGone(T, "t"))
+        image.pin().release()
+        image.commit(3)
+        image.undo(4)
+        image.configs.put(("mark", ""), Mark())
+        del image
+        assert gone
+    finally:
+        gc.enable()
