@@ -107,6 +107,7 @@ def test_a_store_that_cannot_be_used_is_one_sentence(folder: Path, case: str, ki
     assert case != "JKS" or "keytool -importkeystore" in text
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_any_damage_to_a_store_is_one_sentence_or_none(folder: Path, data: st.DataObject) -> None:
