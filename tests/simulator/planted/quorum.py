@@ -94,8 +94,10 @@ def fsync_failure_ignored() -> Sequence[Patch]:
     """A failed sync counts as done, and what it should have made durable is claimed."""
     sync = Runtime.sync
 
-    def trusting(runtime: Runtime, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any) -> None:
-        sync(runtime, files, replacements, lambda result: then(None), *kind)
+    def trusting(
+        runtime: Runtime, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any, **runs: Any
+    ) -> None:
+        sync(runtime, files, replacements, lambda result: then(None), *kind, **runs)
 
     return [instead(Runtime, "sync", trusting)]
 
