@@ -39,11 +39,7 @@ cdef bint put_decimal(Work* w, Column* c, const uint8_t* data, int64_t size, con
         i -= 1
     if i < 0 or positive[i] > limit[i]:
         return failed(w, W_DECIMAL)
-    place = fixed(w, c)
-    if place == NULL:
-        return False
-    memcpy(place, number, c.width)
-    return True
+    return put_fixed(w, c, number)
 
 
 cdef bint items(Work* w, const Node* node, bint keyed) noexcept nogil:
@@ -85,9 +81,8 @@ cdef bint items(Work* w, const Node* node, bint keyed) noexcept nogil:
             if not avro(w, item):
                 return False
             if w.at == before:
-                w.left -= 1
-                if w.left < 0:
-                    return failed(w, W_PARTS)
+                if not paid(w, 1):
+                    return False
 
 
 cdef bint avro(Work* w, const Node* node) noexcept nogil:
@@ -98,6 +93,7 @@ cdef bint avro(Work* w, const Node* node) noexcept nogil:
     cdef const uint8_t* end
     cdef uint8_t* place
     cdef float narrow
+    cdef double wide
     cdef Column* c = NULL
     if node.column >= 0:
         c = &w.columns[node.column]
@@ -124,7 +120,7 @@ cdef bint avro(Work* w, const Node* node) noexcept nogil:
             return failed(w, W_BRANCH)
         return avro(w, &plan.nodes[plan.kids[node.first + number]])
     elif op == O_RECORD:
-        if not valid(w, c) or not node.count and not paid(w):
+        if not valid(w, c) or not node.count and not paid(w, 1):
             return False
         for i in range(node.count):
             if not avro(w, &plan.nodes[plan.kids[node.first + i]]):
@@ -143,24 +139,22 @@ cdef bint avro(Work* w, const Node* node) noexcept nogil:
         place[0] = w.at[0]
         w.at += 1
         return True
-    elif op == O_DOUBLE or op == O_FLOAT or op == O_FIXED or op == O_FLOAT_WIDE:
-        number = 4 if op == O_FLOAT_WIDE else c.width
-        if w.end - w.at < number:
+    elif op == O_DOUBLE or op == O_FLOAT or op == O_FIXED:
+        if w.end - w.at < c.width:
             return failed(w, W_CUT)
-        place = fixed(w, c)
-        if place == NULL:
-            return False
-        if op == O_FLOAT_WIDE:
-            memcpy(&narrow, w.at, 4)
-            (<double*>place)[0] = narrow
-        else:
-            memcpy(place, w.at, number)
-        w.at += number
-        return True
+        w.at += c.width
+        return put_fixed(w, c, w.at - c.width)
+    elif op == O_FLOAT_WIDE:
+        if w.end - w.at < 4:
+            return failed(w, W_CUT)
+        memcpy(&narrow, w.at, 4)
+        w.at += 4
+        wide = narrow
+        return put_fixed(w, c, <const uint8_t*>&wide)
     elif op == O_FIXED_BYTES:
         if w.end - w.at < node.size:
             return failed(w, W_CUT)
-        if not node.size and not paid(w):
+        if not node.size and not paid(w, 1):
             return False
         w.at += node.size
         return put_bytes(w, c, w.at - node.size, node.size)
@@ -171,13 +165,7 @@ cdef bint avro(Work* w, const Node* node) noexcept nogil:
             return failed(w, W_SYMBOL)
         return put_number(w, c, plan.table[node.at + number], D_INT32)
     elif op == O_ARRAY or op == O_MAP:
-        if not items(w, node, op == O_MAP):
-            return False
-        if not valid(w, c):
-            return False
-        if not push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows):
-            return failed(w, W_MEMORY)
-        return True
+        return items(w, node, op == O_MAP) and put_list(w, c)
     elif op == O_BRANCH:
         if not valid(w, c):
             return False
@@ -189,9 +177,8 @@ cdef bint avro(Work* w, const Node* node) noexcept nogil:
                 return False
         return True
     elif op == O_DEFAULT:
-        w.left -= 1 + node.size // PART_BYTES
-        if w.left < 0:
-            return failed(w, W_PARTS)
+        if not paid(w, 1 + node.size // PART_BYTES):
+            return False
         data, end = w.at, w.end
         w.at, w.end = plan.constants + node.at, plan.constants + node.at + node.size
         if not avro(w, &plan.nodes[plan.kids[node.first]]):
@@ -211,13 +198,13 @@ cdef bint avro(Work* w, const Node* node) noexcept nogil:
         if w.end - w.at < node.size:
             return failed(w, W_CUT)
         w.at += node.size
-        return node.size > 0 or paid(w)
+        return node.size > 0 or paid(w, 1)
     elif op == O_SKIP_SIZED:
         return sized(w, &data, &number)
     elif op == O_SKIP_ARRAY or op == O_SKIP_MAP:
         return items(w, node, op == O_SKIP_MAP)
     elif op == O_SKIP_RECORD:
-        if not node.count and not paid(w):
+        if not node.count and not paid(w, 1):
             return False
         for i in range(node.count):
             if not avro(w, &plan.nodes[plan.kids[node.first + i]]):

@@ -393,11 +393,7 @@ cdef bint json(Work* w, const Node* node) noexcept nogil:
             return put_number(w, c, number, D_INT64)
         if not as_double(w, start, &real):
             return False
-        place = fixed(w, c)
-        if place == NULL:
-            return False
-        memcpy(place, &real, 8)
-        return True
+        return put_fixed(w, c, <const uint8_t*>&real)
     elif op == J_OBJECT:
         return object_(w, node) if start[0] == c'{' else other(w)
     elif op == J_ARRAY or op == J_MAP:
@@ -515,6 +511,4 @@ cdef bint listed(Work* w, const Node* node) noexcept nogil:
         more = another(w, last)
         if more < 0:
             return False
-    if not valid(w, c):
-        return False
-    return push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows) or failed(w, W_MEMORY)
+    return put_list(w, c)

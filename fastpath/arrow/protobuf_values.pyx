@@ -107,9 +107,8 @@ cdef bint message(Work* w, const Node* node) noexcept nogil:
             kid = &w.plan.nodes[w.plan.kids[node.first + i]]
             guess = i if kid.op == O_REPEATED else i + 1
             if slots[i * SLOT + S_ONEOF]:
-                w.left -= node.count // PART_BYTES
-                if w.left < 0:
-                    return failed(w, W_PARTS)
+                if not paid(w, node.count // PART_BYTES):
+                    return False
                 for j in range(node.count):
                     if j != i and slots[j * SLOT + S_ONEOF] == slots[i * SLOT + S_ONEOF]:
                         found[2 * j] = 0
@@ -140,9 +139,8 @@ cdef bint absent(Work* w, const Node* node, bint has_presence) noexcept nogil:
     """A field that is not there: null, or its default."""
     if has_presence:
         return nothing(w, <int>node.column)
-    w.left -= 1
-    if w.left < 0:
-        return failed(w, W_PARTS)
+    if not paid(w, 1):
+        return False
     if node.op == O_MESSAGE:
         w.at = w.end
         return message(w, node)
@@ -162,9 +160,8 @@ cdef bint repeated(Work* w, const Node* node, const int32_t* slot, int64_t first
     cdef uint64_t tag
     if first:
         w.at = w.start + first - 1
-        w.left -= (last - first) // PART_BYTES
-        if w.left < 0:
-            return failed(w, W_PARTS)
+        if not paid(w, (last - first) // PART_BYTES):
+            return False
         while True:
             before = w.at
             if not plain(w, &tag):
@@ -184,13 +181,9 @@ cdef bint repeated(Work* w, const Node* node, const int32_t* slot, int64_t first
                 return False
             if before >= stop:
                 break
-    elif not paid(w):
+    elif not paid(w, 1):
         return False
-    if not valid(w, c):
-        return False
-    if not push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows):
-        return failed(w, W_MEMORY)
-    return True
+    return put_list(w, c)
 
 
 cdef const int32_t* name_of(const Plan* plan, const Node* node, int32_t number) noexcept nogil:
@@ -213,9 +206,8 @@ cdef bint symbol(Work* w, const Node* node, int32_t number) noexcept nogil:
     cdef int at = 12
     cdef int64_t left = number
     if name != NULL:
-        w.left -= name[1] // PART_BYTES
-        if w.left < 0:
-            return failed(w, W_PARTS)
+        if not paid(w, name[1] // PART_BYTES):
+            return False
         return put_bytes(w, &w.columns[node.column], w.plan.constants + name[0], name[1])
     left = -left if left < 0 else left
     while left or at == 12:
@@ -266,12 +258,8 @@ cdef bint one(Work* w, const Node* node) noexcept nogil:
     elif op == P_FIXED:
         if w.end - w.at < c.width:
             return failed(w, W_CUT)
-        place = fixed(w, c)
-        if place == NULL:
-            return False
-        memcpy(place, w.at, c.width)
         w.at += c.width
-        return True
+        return put_fixed(w, c, w.at - c.width)
     elif op == P_ENUM:
         return plain(w, &number) and symbol(w, node, <int32_t>number)
     elif op == O_MESSAGE:

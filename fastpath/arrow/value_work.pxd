@@ -106,9 +106,9 @@ cdef inline uint8_t* fixed(Work* w, Column* c) noexcept nogil:
     return place
 
 
-cdef inline bint paid(Work* w) noexcept nogil:
-    """Pay for a part that has no bytes of its own."""
-    w.left -= 1
+cdef inline bint paid(Work* w, int64_t parts) noexcept nogil:
+    """Pay for parts that have no bytes of their own."""
+    w.left -= parts
     if w.left < 0:
         return failed(w, W_PARTS)
     return True
@@ -218,3 +218,19 @@ cdef inline bint is_text(const uint8_t* at, int64_t size) noexcept nogil:
             return False
         at += more
     return True
+
+
+cdef inline bint put_fixed(Work* w, Column* c, const uint8_t* data) noexcept nogil:
+    """One more value of fixed width, as it lies in memory."""
+    cdef uint8_t* place = fixed(w, c)
+    if place == NULL:
+        return False
+    memcpy(place, data, c.width)
+    return True
+
+
+cdef inline bint put_list(Work* w, Column* c) noexcept nogil:
+    """One more list or map, of the items that were put behind those of the last one."""
+    return valid(w, c) and (
+        push_int32(&c.offsets, <int32_t>w.columns[w.column_kids[c.first]].rows) or failed(w, W_MEMORY)
+    )

@@ -14,9 +14,8 @@ cdef bint nothing(Work* w, int column) noexcept nogil:
     cdef uint8_t* place
     cdef int32_t last
     cdef int i
-    w.left -= 1
-    if w.left < 0:
-        return failed(w, W_PARTS)
+    if not paid(w, 1):
+        return False
     c.rows += 1
     if c.nullable and not push_byte(&c.valid, 0):
         return failed(w, W_MEMORY)

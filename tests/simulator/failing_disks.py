@@ -314,15 +314,10 @@ class FailingDisks(RelocatedFaults):
 
     def index_rot(self) -> bool:
         """One bit flips in an index of a sealed, committed segment. It can be made anew from the segment."""
-        process = self._some(list(self.cluster.brokers.values()))
-        image, me = self.metadata.image, int(process.name[1:])
-        if self._on_guard() or image.broker(me) is None or process.node is None or process.node.broker is None:
-            return False
-        rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
+        process, segments = self._may_rot()
         files = [
             (disk, f"{directory}/{file.removesuffix('.log')}{end}")
-            for row in rows
-            for disk, directory, file in self._committed_segments(process, row)
+            for disk, directory, file in segments
             for end in (".index", ".timeindex")
         ]
         files = [(disk, path) for disk, path in files if path in disk.files and disk.files[path].data]

@@ -427,12 +427,7 @@ class Faults:
 
     def rot(self) -> bool:
         """One bit flips in a sealed, committed segment, where the ISR has two more members that can be relied on."""
-        process = self._some(list(self.cluster.brokers.values()))
-        image, me = self.metadata.image, int(process.name[1:])
-        if self._on_guard() or image.broker(me) is None or process.node is None or process.node.broker is None:
-            return False
-        rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
-        files = [found for row in rows for found in self._committed_segments(process, row)]
+        process, files = self._may_rot()
         if not files:
             return False
         disk, directory, file = files[self.choose.randrange(len(files))]
@@ -444,6 +439,15 @@ class Faults:
         flipped.append((disk, path, position, mask, disk.files[path].data[position]))
         self.world.say(process.name, f"FAULT rot in {directory}/{file}")
         return True
+
+    def _may_rot(self) -> tuple[Process, list[tuple[VirtualDisk, str, str]]]:
+        """Some broker, and those of its committed segments of which two more members of the ISR can be relied on."""
+        process = self._some(list(self.cluster.brokers.values()))
+        image, me = self.metadata.image, int(process.name[1:])
+        if self._on_guard() or image.broker(me) is None or process.node is None or process.node.broker is None:
+            return process, []
+        rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
+        return process, [found for row in rows for found in self._committed_segments(process, row)]
 
     def _committed_segments(self, process: Process, row: int) -> list[tuple[VirtualDisk, str, str]]:
         """(disk, directory, file) of each sealed segment of a user's topic that is durable here and committed as a whole."""
