@@ -656,7 +656,7 @@ class LocalDisk:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
-        except NotMade:
+        except (NotMade, MemoryError):
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise

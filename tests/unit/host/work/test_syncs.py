@@ -376,6 +376,12 @@ def test_what_cannot_be_made_or_finds_no_room_is_told(tmp_path: Path) -> None:
     for broken in (Broken(), Misread()):
         ((_, failed),) = _perform([Ordered(Sync(1, [], [(disk, "snapshot", broken)]), flushed=True)])
         assert isinstance(failed, NotMade) and disk.names("") == []
+
+    class Starved(Broken):
+        error = MemoryError()
+
+    ((_, starved),) = _perform([Ordered(Sync(1, [], [(disk, "snapshot", Starved())]), flushed=True)])
+    assert isinstance(starved, DiskFull) and disk.names("") == []
     large = Made(bytes(600), bytes(600))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:

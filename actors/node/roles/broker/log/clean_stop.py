@@ -50,7 +50,9 @@ class CleanStop:
     def used(self, replicas: Replicas, broker_epoch: int, then: Callable[[Any], None]) -> None:
         """Flush every log, then write the checkpoints and the marks. `then(None)` or `then(DiskFailed)` is called at
         the end."""
-        every = [one.log for one in (*replicas.written(), *replicas.still_leaving())]
+        leaving = (one.log for one in replicas.still_leaving())
+        going = [log for log in leaving if not log.blank and not self._directories.failed(log.disk)]
+        every = [*(one.log for one in replicas.written()), *going]
         futures = self._futures
         logs = [log for log in (*every, *futures.by_partition.values(), *futures.resumed.values()) if log.segments]
         try:
