@@ -103,7 +103,9 @@ class StandardError(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Keep a part of a line."""
+        """Keep a part of a line. Raises TypeError for anything but text, as any text stream does."""
+        if not isinstance(text, str):
+            raise TypeError(f"standard error takes text, not {type(text).__name__}")
         with self._lock:
             self._said.append(text)
             self._size += len(text)

@@ -240,6 +240,9 @@ def test_what_is_said_on_standard_error_is_one_object(monkeypatch: pytest.Monkey
     thread = threading.Thread(target=lambda: 1 // 0)
     thread.start()
     thread.join()
+    for wrong in (b"bytes", None):
+        with pytest.raises(TypeError):
+            sys.stderr.write(wrong)  # type: ignore[arg-type]
     print("half a", end=" ", file=sys.stderr)
     print("sentence\n\x1b\udc80", file=sys.stderr)
     shut_down()

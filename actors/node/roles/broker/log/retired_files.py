@@ -33,6 +33,9 @@ class RetiredFiles:
         self._directories = directories
         self.stuck: dict[tuple[Disk, str], Callable[[], None]] = {}
         """(disk, name) that is to have another name, as soon as there is room for it -> what tries again."""
+        self._given_up: set[tuple[Disk, str]] = set()
+        """(disk, name) of what could not be given another name though there was room: until the next start nothing begins
+        there."""
         self.freed: Callable[[bytes, int], None] = lambda topic_id, number: None
         """Told (topic id, number) of a replica that has waited for a name, when it may begin under it."""
         self._waiting: dict[tuple[Disk, str], dict[tuple[bytes, int], None]] = {}
@@ -69,11 +72,13 @@ class RetiredFiles:
 
     def free(self, disk: Disk, name: str, topic_id: bytes, number: int) -> bool:
         """Whether the log of a replica may begin under that name: what had it before has another one. If not, `freed` says
-        when."""
+        when; or the replica is offline until the next start, where the name could not be given up."""
         key = (disk, name)
         attempt = self.stuck.get(key)
         if attempt is not None:
             attempt()
+        if key in self._given_up:
+            return False
         if key not in self.stuck:
             return True
         if (topic_id, number) not in self._waiting.setdefault(key, {}):
@@ -123,6 +128,7 @@ class RetiredFiles:
         """Leave a name to the next start. A replica that waits for it is offline until then."""
         del self.stuck[key]
         self._waiting.pop(key, None)
+        self._given_up.add(key)
 
     def remove(self, disk: Disk, name: str) -> None:
         """Unlink a directory now."""

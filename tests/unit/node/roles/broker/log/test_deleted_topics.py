@@ -1,8 +1,14 @@
 """What a deleted topic must not leave behind: in memory, and in the directory of a topic that is made under its name."""
 
+import errno
+
+import pytest
+
 from actors.metadata import ops
+from actors.ports import DiskFailed
+from actors.wire.errors import ErrorCode
 from fastpath.records.batch import records
-from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, outcome
+from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code, outcome
 
 CONFIGS = {"internal.segment.bytes": "200", "index.interval.bytes": "0"}
 NAMESAKE = bytes(range(1, 17))
@@ -77,3 +83,27 @@ def test_snapshots_of_producers_that_retention_deletes_later_are_not_its_namesak
     lab.pass_ms(61_000, 5_000)
     left = [int(name[:20]) for name in lab.disks[1].names("t-0") if name.endswith(".snapshot")]
     assert left == lab.partition(1).log.snapshots.offsets == [1, 2, 3, 4]
+
+
+def test_nothing_begins_under_a_name_that_could_not_be_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is none of the device, so the directory goes on; the old topic's files are still there."""
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"old")
+    lab.settle()
+    disk = lab.disks[1]
+
+    def refused(name: str, to: str) -> None:
+        raise DiskFailed(errno.EPERM, "rename failed", name)
+
+    monkeypatch.setattr(disk, "rename", refused)
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    lab.topic([1], topic_id=NAMESAKE)
+    assert code(lab.produce(1, b"new")) is ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    lab.settle()
+    lab.nodes[1].broker.shutdown()
+    lab.settle()
+    lab.start(1)
+    lab.pass_ms(2_000)
+    assert lab.partition(1).log.log_end_offset == 0
