@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from bench.ports import free_ports
+
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 60
@@ -41,17 +43,6 @@ def java(main: str, *arguments: str, heap: str = "256m", **options: object) -> l
     folder = libs()
     assert folder is not None
     return ["java", f"-Xmx{heap}", "-cp", f"{folder}/*", main, *arguments]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class ApacheKafka:

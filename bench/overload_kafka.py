@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import apache
+from bench.ports import free_ports
 from tests.integration.bridge.zookeeper_mode import ZooKeeper, jars
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,7 +52,7 @@ class KafkaCluster:
         self.wall_ns = time.time_ns() - time.monotonic_ns()
         (home / "log4j.properties").write_text(LOG4J)
         zookeeper = stack.enter_context(ZooKeeper())
-        ports = apache.free_ports(9)
+        ports = free_ports(9)
         ids = (CONTROLLER, LOADED, IDLE)
         own = {id: ports[3 * place : 3 * place + 3] for place, id in enumerate(ids)}
         self.clients = {id: own[id][0] for id in (LOADED, IDLE)}

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bench import apache
 from bench.overload_kafka import CONTROLLER, IDLE, LOADED, ROOT, Moved
+from bench.ports import free_ports
 
 START_SECONDS_MAX = 60
 
@@ -68,7 +68,7 @@ class RayftCluster:
 
     def __init__(self, home: Path, pushed: bool, lane: bool, stack: ExitStack) -> None:
         self.home = home
-        ports = apache.free_ports(7)
+        ports = free_ports(7)
         self.clients = {id: ports[3 * id - 2] for id in (LOADED, IDLE)}
         """The ports for clients."""
         self.operator = self.clients[IDLE]

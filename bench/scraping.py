@@ -12,7 +12,6 @@ On a busy machine nobody sees what one scrape in a second does: `--each-second 2
 import argparse
 import http.client
 import os
-import socket
 import statistics
 import threading
 import time
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 import rayft
 from bench import frames
+from bench.ports import free_port
 
 TOPIC = "load"
 RECORDS, SIZE = 100, 100
@@ -102,9 +102,7 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=2, metavar="S")
     parser.add_argument("--each-second", type=int, default=1, metavar="SCRAPES")
     given = parser.parse_args()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {"rayft.metrics.listen": f"127.0.0.1:{port}", "log.segment.bytes": str(64 << 20)}
     settings |= {"log.retention.bytes": str(128 << 20), "log.retention.check.interval.ms": "5000"}
     pairs: list[tuple[Window, Window]] = []

@@ -32,6 +32,7 @@ from rich.table import Table
 from actors.host.security.certificates import authority, issue, write
 from bench import apache
 from bench.end_to_end import RESULTS, Side, consume_seconds, machine, produce_seconds
+from bench.ports import free_ports
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = {100: 600_000, 1000: 250_000}
@@ -68,7 +69,7 @@ def certificates(home: Path) -> dict[str, str]:
 @contextmanager
 def rayft_cluster(home: Path, tls: Mapping[str, str]) -> Iterator[Side]:
     """A controller and a broker; clients speak TLS, or none on the second address."""
-    controller, encrypted, plain = apache.free_ports(3)
+    controller, encrypted, plain = free_ports(3)
     common = {
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"3001@127.0.0.1:{controller}",

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,15 +11,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bench.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 STARTED = "Ray runtime started"
 START_SECONDS_MAX = 120
-
-
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 def environment(home: Path) -> dict[str, str]:

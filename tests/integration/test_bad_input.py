@@ -26,6 +26,7 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster.on_processes import Cluster, ClusterError
 from actors.wire import framing
 from actors.wire.messages import message
+from bench.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20
@@ -613,8 +614,7 @@ def impostor(original: Path, data: Path, place: Path) -> tuple[Path, int]:
     """A configuration with the id of another broker, on a copy of its identity. Returns its file and its port."""
     place.mkdir()
     shutil.copy(data / "meta.properties", place)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     text = re.sub("log.dirs=.*", f"log.dirs={place}", original.read_text())
     text = re.sub("listeners=PLAINTEXT.*", f"listeners=PLAINTEXT://127.0.0.1:{port}", text)
     file = place / "impostor.properties"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rayft
+from bench.ports import free_port
 from tests.integration import rays
 from tests.unit.replay.written import node
 
@@ -46,7 +47,7 @@ def test_a_cluster_starts_in_a_directory_with_other_packages_of_the_same_names(
 ) -> None:
     """Before, this waited 60 s and printed the traceback of a thread."""
     where = ("--dir", str(tmp_path / "data"))
-    ran = run(project, around, "up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *where,
+    ran = run(project, around, "up", "--controllers", "1", "--brokers", "1", "--port", str(free_port()), *where,
               "--detach")  # fmt: skip
     try:
         assert ran.returncode == 0, ran.stderr
@@ -125,7 +126,7 @@ def test_actors_of_ray_start_there_too(project: Path, tmp_path: Path) -> None:
     with rays.started(environment) as address:
         rayft_ = partial(run, project, environment)
         where = ("--ray", address, "--dir", str(tmp_path / "c"))
-        ran = rayft_("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *where)
+        ran = rayft_("up", "--controllers", "1", "--brokers", "1", "--port", str(free_port()), *where)
         try:
             assert ran.returncode == 0, ran.stderr
         finally:

@@ -18,6 +18,7 @@ import rayft
 from actors.host.cluster import probe
 from actors.host.cluster.on_processes import Cluster, ClusterError
 from actors.settings.keys import ConfigError
+from bench.ports import free_port, free_ports
 from tests.integration.conftest import command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -258,8 +259,7 @@ def test_up_in_the_foreground_ends_with_ctrl_c(tmp_path: Path) -> None:
 
 def test_one_node_by_hand(tmp_path: Path) -> None:
     """The commands format and node, as in a container."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        ports = [sock.getsockname()[1] for sock in (one, two)]
+    ports = free_ports(2)
     file = tmp_path / "node.properties"
     file.write_text(
         "process.roles=broker,controller\nbroker.id=1\ncontroller.id=1001\ncontroller.listener.names=CONTROLLER\n"
@@ -289,8 +289,7 @@ def test_one_node_by_hand(tmp_path: Path) -> None:
 
 
 def test_metrics_are_shown_over_http_and_by_status(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)):
-        port = free.getsockname()[1]
+    port = free_port()
     listen = {"rayft.metrics.listen": f"127.0.0.1:{port}"}
     with Cluster(1, 1, tmp_path / "c", listen, combined=True):
         shown = probe.metrics(("127.0.0.1", port))

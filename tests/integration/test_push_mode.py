@@ -4,7 +4,6 @@ The walk is that of docs/operations.md. librdkafka writes all the time, idempote
 delivered is there, once, in its order.
 """
 
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.ports import free_ports
 from tests.integration.conftest import command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,14 +25,6 @@ BROKERS = (1, 2, 3)
 TOLD = (1, 2)
 PARTITIONS = 4
 PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT"
-
-
-def free_ports(count: int) -> list[int]:
-    socks = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [sock.getsockname()[1] for sock in socks]
-    for sock in socks:
-        sock.close()
-    return ports
 
 
 class Nodes:

@@ -14,6 +14,7 @@ import pytest
 
 from actors.host.cluster import probe, secure_cluster
 from actors.host.work import locks
+from bench.ports import free_port
 from tests.integration import rays
 from tests.integration.security.leaks import keys_below, leaks
 from tests.integration.test_bad_input import impostor
@@ -36,7 +37,7 @@ def ray_address(environment: dict[str, str]) -> Iterator[str]:
 
 def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str], tmp_path: Path) -> None:
     rayft = partial(rays.rayft, environment, ray_address, tmp_path)
-    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()))
+    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(free_port()))
     assert ran.returncode == 0, ran.stderr
     described = json.loads((tmp_path / "cluster.json").read_text())
     address = (described["brokers"][0]["host"], described["brokers"][0]["port"])
@@ -66,7 +67,7 @@ def test_an_actor_that_loses_its_id_leaves_for_good(
     """Ray restarts an actor after any exit code, but this one must not come back (DESIGN section 9)."""
     rayft = partial(rays.rayft, environment, ray_address, tmp_path / "c")
     leases = ("--set", "registration.lease.timeout.ms=1500", "--set", "registration.heartbeat.interval.ms=300")
-    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *leases)
+    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(free_port()), *leases)
     assert ran.returncode == 0, ran.stderr
     directory = tmp_path / "c" / "broker-1"
     log = tmp_path / "c" / "broker-1.log"
@@ -100,7 +101,7 @@ def test_a_secure_cluster_gets_its_certificates_as_arguments_and_leaves_no_secre
     confluent_kafka = pytest.importorskip("confluent_kafka.admin")
     home = tmp_path / "secure"
     rayft = partial(rays.rayft, environment, ray_address, home)
-    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), "--secure")
+    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(free_port()), "--secure")
     try:
         assert ran.returncode == 0, ran.stderr
         settings = secure_cluster.librdkafka(home)

@@ -16,6 +16,7 @@ import pytest
 from actors.host.cluster import controllers, quorum_changes
 from actors.host.cluster import plan as plans
 from actors.host.cluster.quorum_changes import Members
+from bench.ports import free_port
 from tests.integration import rays
 from tests.integration.conftest import until
 
@@ -44,7 +45,7 @@ def test_a_lost_machine_and_a_lost_disk_are_replaced_by_one_command(tmp_path: Pa
         stack.enter_context(second)
         stack.enter_context(rays.joined(around, address, "127.0.0.3"))
         rayft = partial(rays.rayft, around, address, directory)
-        ran = rayft("up", "--controllers", "3", "--brokers", "0", "--port", str(rays.free_port()))
+        ran = rayft("up", "--controllers", "3", "--brokers", "0", "--port", str(free_port()))
         assert ran.returncode == 0, ran.stderr
         placed = rows(directory)
         assert len({row["host"] for row in placed.values()}) == 3

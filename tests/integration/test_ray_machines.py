@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.ports import free_port
 from tests.integration import rays
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -60,7 +61,7 @@ def test_machines_heads_and_actors_may_fail(tmp_path: Path) -> None:
         for ip in MACHINES:
             stack.enter_context(rays.joined(around, address, ip))
         directory = tmp_path / "cluster"
-        ran = rays.rayft(around, address, directory, "up", "--port", str(rays.free_port()))
+        ran = rays.rayft(around, address, directory, "up", "--port", str(free_port()))
         assert ran.returncode == 0, ran.stderr
         described = json.loads((directory / "cluster.json").read_text())
         for kind in ("controllers", "brokers"):

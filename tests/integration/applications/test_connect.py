@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 import rayft
-from bench.apache import free_ports
+from bench.ports import free_ports
 from tests.integration.applications.programs import PATIENCE_SECONDS, Program, Reader, classes, properties
 from tests.integration.applications.test_streams import CONFIG
 from tests.integration.conftest import everywhere

@@ -23,7 +23,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from bench.apache import free_ports
+from bench.ports import free_ports
 from tests.integration.applications.programs import Reader
 from tests.integration.conftest import until
 

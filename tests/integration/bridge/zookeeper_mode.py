@@ -19,6 +19,8 @@ from types import TracebackType
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from bench.ports import free_ports
+
 ROOT = Path(__file__).resolve().parents[3]
 JARS = ROOT / ".kafka"
 RELEASES = ("2.8.2", "3.9.1")
@@ -42,15 +44,6 @@ def jars(release: str) -> Path:
     if not (folder / ".complete").exists() or not shutil.which("java"):
         pytest.skip(f"Apache Kafka {release} cannot be fetched, or there is no Java")
     return folder
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that are free now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class _Java:

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from actors.host import storage
 from actors.host.cluster import probe
 from actors.wire.messages import message
+from bench.ports import free_ports
 from tests.integration.conftest import ROOT, command, until
 
 TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
@@ -28,7 +28,7 @@ class Nodes:
 
     def __init__(self, home: Path, controllers: int) -> None:
         self.home = home
-        ports = _free_ports(controllers + 1)
+        ports = free_ports(controllers + 1)
         self.bootstrap_servers = f"127.0.0.1:{ports.pop()}"
         self.controllers = {1001 + place: port for place, port in enumerate(ports)}
         self._running: dict[int, subprocess.Popen[bytes]] = {}
@@ -73,14 +73,6 @@ class Nodes:
     def close(self) -> None:
         for id in list(self._running):
             self.stop(id)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
 
 
 @pytest.fixture

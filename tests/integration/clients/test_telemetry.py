@@ -1,6 +1,5 @@
 """Clients push their metrics (KIP-714), unmodified: librdkafka and Apache Kafka's own; the broker shows them."""
 
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import rayft
 from actors.host.cluster import probe
 from actors.wire.messages import message
+from bench.ports import free_port
 from tests.integration.answers.dialogue import Broker
 from tests.integration.conftest import Java, until
 
@@ -22,9 +22,7 @@ Observed = tuple[Any, tuple[str, int]]
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     """A broker that shows metrics, and where."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     directory = tmp_path_factory.mktemp("telemetry")
     config = {"rayft.metrics.listen": f"127.0.0.1:{port}"}
     with rayft.Cluster(1, 1, directory / "c", config, combined=True) as cluster:

@@ -10,6 +10,7 @@ import pytest
 import rayft
 from actors.settings.properties import properties
 from bench import apache
+from bench.ports import free_ports
 from tests.integration.command.typed import APACHE, Ran, typed
 from tests.integration.conftest import until
 
@@ -52,7 +53,7 @@ def asking(request: pytest.FixtureRequest) -> Iterator[Asking]:
         return
     if apache.libs() is None:
         pytest.skip("no java, or Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them")
-    (port,) = apache.free_ports(1)
+    (port,) = free_ports(1)
     kafka = apache.ApacheKafka(controllers=0, brokers=1, config=APACHE, heap="320m")
     kafka._config |= {
         "listeners": f"PLAINTEXT://127.0.0.1:{kafka.broker_ports[1]},CONTROLLER://127.0.0.1:{kafka._voters[1]},"

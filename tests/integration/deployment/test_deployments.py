@@ -24,8 +24,8 @@ from actors.host.cluster import probe
 from actors.host.work.system_random import SystemRandom, uuid_text
 from actors.settings.node_config import node_config
 from actors.settings.properties import properties
+from bench.ports import first_of
 from tests.integration.conftest import ROOT, until
-from tests.integration.metrics.ports import beside_each_other
 from tests.leavings import MARK
 
 OPS = ROOT / "ops"
@@ -172,7 +172,7 @@ class Pods:
 
     def __init__(self, directory: Path, kept: ExitStack) -> None:
         self.directory = directory
-        self.port = beside_each_other(12)
+        self.port = first_of(12)
         self._kept = kept
         (directory / "bin").mkdir()
         rayft = directory / "bin" / "rayft"

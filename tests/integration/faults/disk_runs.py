@@ -33,6 +33,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from bench import apache
+from bench.ports import free_ports
 from tests.integration.answers.dialogue import Broker, Closed, request
 from tests.integration.conftest import two_directories
 from tests.integration.faults.failing_calls import FOREVER, Calls, Fault, compiled
@@ -224,7 +225,7 @@ class Kafka(Software):
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
-        port, quorum = apache.free_ports(2)
+        port, quorum = free_ports(2)
         self.directories = [home / "first", home / "second"]
         self.address = ("127.0.0.1", port)
         self.servers = {"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}

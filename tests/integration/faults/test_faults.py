@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.ports import free_port
 from tests.integration.faults import campaign
 from tests.integration.faults.__main__ import report
 from tests.integration.faults.nemesis import EVERYWHERE, WIRED, Fault
 from tests.integration.faults.targets import OnRay, Target, Wired, small_disk
-from tests.integration.rays import environment, free_port, started
+from tests.integration.rays import environment, started
 
 RAY_LIVELY_S = 180.0
 """Ray starts a process with its own imports for each actor that it restarts: six at once are slow."""

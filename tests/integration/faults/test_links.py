@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.ports import free_port
 from tests.integration.faults.links import CLIENT
 from tests.integration.faults.targets import Wires
 
@@ -54,8 +55,7 @@ def echo() -> Iterator[int]:
 @pytest.fixture
 def wired(echo: int) -> Iterator[tuple[Wires, int]]:
     """Wires with one node, `n`, and its port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     wires = Wires()
     try:
         wires.tell("route", "n", port, echo)

@@ -15,6 +15,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.ports import free_port
+
 PARTITIONS = 400
 SCRIPT = """
 import socket, sys, time
@@ -77,9 +79,7 @@ class Cluster:
     """A controller and a broker in a process tree that may have so many files, and what was acknowledged there."""
 
     def __init__(self, limit: int, directory: Path) -> None:
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.metrics = sock.getsockname()[1]
+        self.metrics = free_port()
         self._process = subprocess.Popen(
             [sys.executable, "-c", CLUSTER, str(directory), str(self.metrics)],
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
@@ -226,9 +226,7 @@ def test_with_many_partitions_and_strangers_at_every_door_nothing_is_lost(limit:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("limit", [256, 1024])
 def test_a_burst_to_many_partitions_ends_no_node_and_it_stops_cleanly(limit: int, tmp_path: Path) -> None:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path / "c"), str(PARTITIONS), str(port)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 import rayft
-from tests.integration import rays
+from bench.ports import free_port
 from tests.integration.installed.conftest import ROOT, Environment, build
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -195,7 +195,7 @@ def nodes(
     for one, file in ((old, earlier), (new, wheel)):
         one.install("--only-binary", ":all:", str(file))
     assert (old.packages / "actors").is_dir() and (new.packages / "rayft" / "actors").is_dir()
-    port, where = rays.free_port(), ("--dir", str(tmp_path / "data"))
+    port, where = free_port(), ("--dir", str(tmp_path / "data"))
     old.run("rayft", "up", "--port", str(port), "--set", "min.insync.replicas=2", *where, "--detach")
     servers = ",".join(f"127.0.0.1:{port + place}" for place in range(3))
     for topic in ("orders", "copies"):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration import rays
+from bench.ports import free_port
 from tests.integration.installed.conftest import Environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -46,7 +46,7 @@ def written(environment: Environment) -> set[str]:
 @contextmanager
 def cluster(environment: Environment, *words: str) -> Iterator[str]:
     """A cluster by the installed command, with its address."""
-    port, where = rays.free_port(), ("--dir", str(environment.home / "data"))
+    port, where = free_port(), ("--dir", str(environment.home / "data"))
     environment.run("rayft", "up", "--port", str(port), *where, "--detach", *words)
     try:
         yield f"127.0.0.1:{port}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration import rays
+from bench.ports import free_port
 from tests.integration.conftest import ROOT
 
 LOST = """
@@ -47,7 +47,7 @@ def test_a_cluster_is_made_serves_and_is_ended(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", asked], env=around, capture_output=True, text=True, check=True)
     assert said.stdout == "False False\n"
 
-    port, where = rays.free_port(), ("--dir", str(tmp_path / "data"))
+    port, where = free_port(), ("--dir", str(tmp_path / "data"))
     rayft(tmp_path, "up", "--controllers", "3", "--brokers", "1", "--port", str(port), *where, "--detach")
     try:
         there = ("-b", f"127.0.0.1:{port}")

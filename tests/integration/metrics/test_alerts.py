@@ -5,7 +5,6 @@ Needs Debian's package prometheus: its two programs in PATH."""
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,11 +19,11 @@ from confluent_kafka import Consumer, TopicPartition
 
 import rayft
 from actors.wire.errors import ErrorCode
+from bench.ports import first_of, free_port
 from ops.make import rules
 from tests.integration.answers.dialogue import Broker, Dialogue
 from tests.integration.answers.stories import batch
 from tests.integration.command.test_watching import line, running
-from tests.integration.metrics.ports import beside_each_other
 from tests.integration.metrics.test_metrics_of_a_load import produce
 
 pytestmark = [
@@ -39,9 +38,7 @@ class Prometheus:
     """A server that scrapes the nodes every half second."""
 
     def __init__(self, directory: Path, first_port: int, of_groups: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         targets = [f"127.0.0.1:{first_port + place}" for place in range(NODES)]
         (directory / "rules.yml").write_text(rules("1s", "5s"))
         (directory / "prometheus.yml").write_text(
@@ -120,7 +117,7 @@ def scrapes(server: Prometheus) -> None:
 
 
 def test_alerts_fire_when_nodes_are_harmed_and_neither_before_nor_after(tmp_path: Path) -> None:
-    port = beside_each_other(NODES)
+    port = first_of(NODES)
     settings = {"rayft.metrics.listen": f"127.0.0.1:{port}", "min.insync.replicas": "2"}
     with rayft.Cluster(3, 3, tmp_path / "c", settings) as cluster:
         dialogue = Dialogue(cluster.bootstrap_servers)

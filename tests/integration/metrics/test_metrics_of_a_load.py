@@ -14,10 +14,10 @@ import rayft
 from actors.host.cluster import probe
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from bench.ports import first_of
 from tests.integration.answers.dialogue import Broker, Dialogue
 from tests.integration.answers.stories import batch
 from tests.integration.conftest import until
-from tests.integration.metrics.ports import beside_each_other
 from tests.metrics_page import ALL, NAMES, series
 
 RARE = {
@@ -34,7 +34,7 @@ class Load:
     """A cluster of one controller and two brokers, and a client of it that counts what it does."""
 
     def __init__(self, directory: Path) -> None:
-        self.port = beside_each_other(3)
+        self.port = first_of(3)
         settings = {
             "rayft.metrics.listen": f"127.0.0.1:{self.port}",
             "group.initial.rebalance.delay.ms": "0",

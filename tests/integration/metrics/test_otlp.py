@@ -13,10 +13,10 @@ import pytest
 
 import rayft
 from actors.host.cluster import probe
+from bench.ports import free_port
 from tests.integration.answers.dialogue import Broker, Dialogue
 from tests.integration.answers.stories import batch
 from tests.integration.conftest import until
-from tests.integration.metrics.ports import beside_each_other
 from tests.integration.metrics.test_metrics_of_a_load import produce
 
 service = pytest.importorskip("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
@@ -90,7 +90,7 @@ def maps(pid: int) -> str:
 
 
 def test_what_a_collector_gets_is_what_the_page_shows_and_trouble_is_told_once(tmp_path: Path) -> None:
-    port = beside_each_other(1)
+    port = free_port()
     with collector() as there:
         settings = {
             "rayft.metrics.listen": f"127.0.0.1:{port}",

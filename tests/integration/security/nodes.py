@@ -1,23 +1,15 @@
 """A cluster of real processes whose listeners ask everybody who they are: a combined node and a broker."""
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from bench.ports import free_ports
 from tests.integration.conftest import ROOT, command, until
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-secret"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class SecureCluster:

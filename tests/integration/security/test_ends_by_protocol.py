@@ -22,9 +22,10 @@ import pytest
 from actors.authentication.client import ScramLogin
 from actors.authentication.scram import Mechanism, salted
 from actors.host.security.certificates import Issued, authority, issue, write
+from bench.ports import free_ports
 from tests.integration.answers.dialogue import Closed, request
 from tests.integration.conftest import ROOT, command, until
-from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, PLAIN, free_ports
+from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, PLAIN
 from tests.integration.security.test_refused import Peer
 
 pytestmark = pytest.mark.timeout(240)

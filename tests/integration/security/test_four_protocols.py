@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from actors.host.security.certificates import authority, issue, write
+from bench.ports import free_ports
 from tests.integration.conftest import ROOT, Java, command, until
-from tests.integration.security.nodes import free_ports
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -24,10 +24,11 @@ from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message
+from bench.ports import free_ports
 from tests.integration.answers.dialogue import Broker, Closed, request
 from tests.integration.answers.test_random_requests import pick
 from tests.integration.conftest import ROOT, command, until
-from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, SecureCluster, free_ports
+from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, SecureCluster
 from tests.served import TABLE
 from tests.unit.wire.generator import random_message
 

@@ -23,10 +23,11 @@ from actors.host.work.system_random import SystemRandom, uuid_text
 from actors.settings.node_config import node_config
 from actors.settings.properties import properties
 from actors.wire.messages import message
+from bench.ports import free_ports
 from tests.integration.conftest import ROOT, Java, command, until
 from tests.integration.files import looked_at
 from tests.integration.security.leaks import keys_below, leaks
-from tests.integration.security.nodes import SecureCluster, free_ports
+from tests.integration.security.nodes import SecureCluster
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.ports import free_ports
 from tests.integration.conftest import ROOT, until
-from tests.integration.security.nodes import free_ports
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
