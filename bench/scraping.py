@@ -11,10 +11,11 @@ On a busy machine nobody sees what one scrape in a second does: `--each-second 2
 
 import argparse
 import http.client
+import multiprocessing
 import os
 import statistics
-import threading
 import time
+from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 import rayft
@@ -54,22 +55,62 @@ def scrape(port: int) -> int:
     return len(body)
 
 
+class Scraper:
+    """Who reads the page: a process of its own, so that its work holds up neither the client nor the node."""
+
+    def __init__(self, port: int) -> None:
+        ours, its = multiprocessing.Pipe()
+        self._pipe = ours
+        self._process = multiprocessing.get_context("spawn").Process(target=_scrapes, args=(port, its), daemon=True)
+        self._process.start()
+        self.size: int = ours.recv()
+        """Bytes of a page."""
+
+    def start(self, interval_s: float) -> None:
+        """Begin to read the page so often."""
+        self._pipe.send(interval_s)
+
+    def stop(self) -> int:
+        """Read it no longer; returns how often it was read."""
+        self._pipe.send(None)
+        return int(self._pipe.recv())
+
+    def close(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.join(20)
+
+
+def _scrapes(port: int, pipe: Connection) -> None:
+    pipe.send(scrape(port))
+    while True:
+        try:
+            interval_s = pipe.recv()
+        except EOFError:
+            return
+        scrapes, due = 0, time.monotonic() + interval_s / 2  # the window has whole seconds, and as many scrapes
+        while not pipe.poll(max(0.0, due - time.monotonic())):
+            scrape(port)
+            scrapes += 1
+            due += interval_s
+        pipe.recv()
+        pipe.send(scrapes)
+
+
 class Node:
     """A node under the load of one connection."""
 
-    def __init__(self, cluster: rayft.Cluster, port: int) -> None:
+    def __init__(self, cluster: rayft.Cluster, scraper: Scraper) -> None:
         (self.pid,) = set(cluster.pids.values())
-        self.port, self.scrapes = port, 0
+        self._scraper = scraper
         self._connection = frames.Connection(cluster.address(1))
         frames.check_created(self._connection.exchange(frames.create_topic(TOPIC)))
         self._request = frames.produce(TOPIC, RECORDS, SIZE)
 
     def window(self, scrapes: int, window_s: float) -> Window:
         """What it does in a window with so many scrapes a second."""
-        over = threading.Event()
-        scraper = threading.Thread(target=self._scrape, args=(over, 1 / max(scrapes, 1)))
         if scrapes:
-            scraper.start()
+            self._scraper.start(1 / scrapes)
         for _ in range(IN_FLIGHT - 1):
             self._connection.socket.sendall(self._request)
         requests, cpu, begun = 0, cpu_s(self.pid), time.monotonic()
@@ -79,17 +120,7 @@ class Node:
         found = Window(requests, cpu_s(self.pid) - cpu, time.monotonic() - begun)
         for _ in range(IN_FLIGHT - 1):
             frames.check_produced(self._connection.answer())
-        over.set()
-        if scrapes:
-            scraper.join()
-        return found._replace(scrapes=self.scrapes)
-
-    def _scrape(self, over: threading.Event, interval_s: float) -> None:
-        self.scrapes, due = 0, time.monotonic() + interval_s / 2  # the window has whole seconds, and as many scrapes
-        while not over.wait(max(0.0, due - time.monotonic())):
-            scrape(self.port)
-            self.scrapes += 1
-            due += interval_s
+        return found._replace(scrapes=self._scraper.stop()) if scrapes else found
 
     def close(self) -> None:
         """End the connection."""
@@ -107,15 +138,16 @@ def main() -> None:
     settings |= {"log.retention.bytes": str(128 << 20), "log.retention.check.interval.ms": "5000"}
     pairs: list[tuple[Window, Window]] = []
     with rayft.Cluster(1, 1, config=settings, combined=True) as cluster:
-        node = Node(cluster, port)
+        scraper = Scraper(port)
+        node = Node(cluster, scraper)
         node.window(0, 3)
-        size = scrape(port)
         for number in range(given.pairs):
             order = (0, given.each_second) if number % 2 == 0 else (given.each_second, 0)
             found = {scrapes: node.window(scrapes, given.window) for scrapes in order}
             pairs.append((found[0], found[given.each_second]))
         node.close()
-    report(pairs, size)
+        scraper.close()
+    report(pairs, scraper.size)
 
 
 def report(pairs: list[tuple[Window, Window]], size: int) -> None:

@@ -5,7 +5,9 @@ Prometheus would take nothing of the page; what is no UTF-8 becomes a question m
 numbers of partitions, which come as columns: these are written a column at a time, without an object for each.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from actors.node.metrics.family import COUNTER, SUMMARY, Family, Sample, Summary
 from actors.node.metrics.partitions import FAMILIES, FOLLOWERS, LAG, Columns
@@ -13,6 +15,10 @@ from actors.node.metrics.partitions import FAMILIES, FOLLOWERS, LAG, Columns
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TOTAL = "_total"
+WHOLE = 1 << 53
+"""Below it a float64 has every whole number; Prometheus keeps float64."""
+NAMES_KEPT = 2048
+"""Names, with their labels, whose text is kept from one page to the next."""
 
 
 def chosen(accept: str) -> str:
@@ -52,36 +58,50 @@ def written(parts: Sequence[Sample | Columns], kind: str, names: Collection[str]
     return ("\n".join(lines) + "\n").encode(errors="replace") if lines else b""
 
 
-def _head(family: Family, kind: str) -> Iterator[str]:
+@lru_cache(NAMES_KEPT)
+def _head(family: Family, kind: str) -> tuple[str, str]:
     name = family.name.removesuffix(TOTAL) if kind == OPEN and family.kind == COUNTER else family.name
     told = f"{family.help} ({family.source})" if family.source else family.help
     help = told.replace("\\", "\\\\").replace("\n", "\\n")
     if kind == OPEN:
         help = help.replace('"', '\\"')
-    yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} {family.kind}"
+    return f"# HELP {name} {help}", f"# TYPE {name} {family.kind}"
 
 
-def _lines(sample: Sample) -> Iterator[str]:
+class _Names(NamedTuple):
+    """What stands before the numbers of one sample."""
+
+    alone: str
+    quantile: str
+    """Up to the share, which is the last label."""
+    total: str
+    times: str
+
+
+@lru_cache(NAMES_KEPT)
+def _names(name: str, labels: tuple[str, ...], values: tuple[str, ...]) -> _Names | None:
+    """None: a name with a zero, which is left out."""
+    if any("\0" in text for text in values):
+        return None
+    pairs = [f'{label}="{escaped(text)}"' for label, text in zip(labels, values, strict=False)]
+    braced = f"{{{','.join(pairs)}}}" if pairs else ""
+    quantile = ",".join([*pairs, 'quantile="'])
+    return _Names(f"{name}{braced} ", f"{name}{{{quantile}", f"{name}_sum{braced} ", f"{name}_count{braced} ")
+
+
+def _lines(sample: Sample) -> list[str]:
     family, value = sample.family, sample.value
-    if any("\0" in text for text in sample.labels):
-        return
-    pairs = [f'{name}="{escaped(text)}"' for name, text in zip(family.labels, sample.labels, strict=False)]
+    names = _names(family.name, family.labels, sample.labels)
+    if names is None:
+        return []
     if not isinstance(value, Summary):
         assert family.kind != SUMMARY, family.name
-        yield f"{family.name}{_braced(pairs)} {number(value)}"
-        return
-    for share, quantile in value.quantiles:
-        of_share = _braced([*pairs, f'quantile="{share}"'])
-        yield f"{family.name}{of_share} {number(quantile)}"
+        return [names.alone + number(value)]
+    lines = [f'{names.quantile}{share}"}} {number(quantile)}' for share, quantile in value.quantiles]
     if value.total is not None:
-        yield f"{family.name}_sum{_braced(pairs)} {number(value.total)}"
-    yield f"{family.name}_count{_braced(pairs)} {value.times}"
-
-
-def _braced(pairs: Iterable[str]) -> str:
-    text = ",".join(pairs)
-    return f"{{{text}}}" if text else ""
+        lines.append(names.total + number(value.total))
+    lines.append(f"{names.times}{value.times}")
+    return lines
 
 
 def _of_columns(columns: Sequence[Columns], kind: str, names: Collection[str]) -> list[str]:
@@ -123,8 +143,10 @@ def escaped(text: str) -> str:
 
 def number(value: float) -> str:
     """A number as both formats have it."""
+    if type(value) is int and -WHOLE < value < WHOLE:
+        return str(value)
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1 << 53 else repr(float(value))
+    return str(int(value)) if float(value).is_integer() and abs(value) < WHOLE else repr(float(value))
