@@ -69,7 +69,7 @@ def _head(family: Family, kind: str) -> tuple[str, str]:
 
 
 class _Names(NamedTuple):
-    """What stands before the numbers of one sample."""
+    """Texts of one sample, each up to a number."""
 
     alone: str
     quantile: str
@@ -80,7 +80,7 @@ class _Names(NamedTuple):
 
 @lru_cache(NAMES_KEPT)
 def _names(name: str, labels: tuple[str, ...], values: tuple[str, ...]) -> _Names | None:
-    """None: a name with a zero, which is left out."""
+    """What stands before the numbers of one sample. None: a label has a zero, and the sample is left out."""
     if any("\0" in text for text in values):
         return None
     pairs = [f'{label}="{escaped(text)}"' for label, text in zip(labels, values, strict=False)]
