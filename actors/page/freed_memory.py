@@ -3,11 +3,17 @@
 This file alone decides that. A page is asked for large tables seldom, and lives beside brokers that want the memory. glibc
 keeps freed blocks of up to 32 MiB, in an arena for each thread, and Arrow's own allocator keeps what it had: after forty
 moves of the slider over a million partitions that was 90 MiB. Elsewhere than with glibc only Arrow's allocator is changed.
+Arrow imports pandas, if it is installed, to see whether what an array is made of is a pandas object: 40 MiB and a third of a
+second, and the page has none. What a log is read into is not kept from one reading to the next.
 """
 
 import ctypes
+import sys
+from importlib.abc import MetaPathFinder
 
 import pyarrow as pa
+
+from actors.replay.logs.chunks import BLOCKS
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 LARGE_BYTES = 1 << 20
@@ -18,10 +24,30 @@ ARENAS = 2
 def hold_little() -> None:
     """Set this up for the process, before it has held anything large."""
     pa.set_memory_pool(pa.system_memory_pool())
+    _leave_pandas_out()
+    BLOCKS.keep(0)
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
         libc.mallopt(M_ARENA_MAX, ARENAS)
+
+
+class _NoPandas(MetaPathFinder):
+    """Says that pandas is not installed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def _leave_pandas_out() -> None:
+    """Let Arrow look for pandas now, where it finds none: it looks once. Others may import it later all the same."""
+    nowhere = _NoPandas()
+    sys.meta_path.insert(0, nowhere)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(nowhere)
 
 
 def give_back() -> None:

@@ -10,6 +10,8 @@ class Pool:
     and are not counted."""
 
     def __init__(self, bytes_kept_max: int) -> None: ...
+    def keep(self, bytes_kept_max: int) -> None:
+        """Set another bound on spare bytes, from now on. Blocks beyond it are freed, the largest first."""
     def take(self, size: int) -> memoryview:
         """A view of `size` writable bytes with any content. The memory is free again when the last view or slice of it
         is gone. Raises ValueError below 0 or above 2 GiB, MemoryError when there is no memory."""

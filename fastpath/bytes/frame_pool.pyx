@@ -39,6 +39,17 @@ cdef class Pool:
                 self._shelves[shelf] = spare.next
                 PyMem_RawFree(spare)
 
+    def keep(self, Py_ssize_t bytes_kept_max):
+        cdef Spare* spare
+        cdef int shelf
+        self.bytes_kept_max = bytes_kept_max
+        for shelf in range(SHELVES - 1, -1, -1):
+            while self.bytes_kept > bytes_kept_max and self._shelves[shelf] != NULL:
+                spare = self._shelves[shelf]
+                self._shelves[shelf] = spare.next
+                self.bytes_kept -= <Py_ssize_t>1 << (SHELF_FIRST + shelf)
+                PyMem_RawFree(spare)
+
     def take(self, Py_ssize_t size):
         cdef Block block
         cdef int shelf = 0

@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from io import BytesIO
@@ -191,6 +192,14 @@ def test_a_change_is_told_and_shown(live: Page, cluster: rayft.Cluster, name: st
     assert not live.rows("partitions", where=f"topic = {name}", at=change["offset"]), (
         "before it there was no such topic"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded is asked of /proc")
+def test_nothing_of_pandas_is_loaded(files: Page, live: Page) -> None:
+    for one in (files, live):
+        assert one.rows("changes", n=5) and one.get("/tables/partitions", n=5)["columns"]
+        loaded = Path(f"/proc/{one.process.pid}/maps").read_text()
+        assert "pyarrow" in loaded and "pandas" not in loaded
 
 
 def test_the_quorum_and_the_brokers_now(live: Page) -> None:

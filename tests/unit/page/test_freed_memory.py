@@ -41,3 +41,22 @@ def held(how: str) -> int:
 @pytest.mark.long
 def test_what_was_freed_is_given_back() -> None:
     assert held("little") < 110
+
+
+LOOKS = """
+import sys
+from actors.page import freed_memory as memory
+if sys.argv[1] == "little":
+    memory.hold_little()
+import pyarrow as pa
+table = pa.table({"text": pa.array(["a", None])})
+print("pandas" in sys.modules)
+print(list(table.to_pandas()["text"])[:1])
+"""
+
+
+@pytest.mark.parametrize(("how", "is_looked_for"), [("little", False), ("much", True)])
+def test_arrow_imports_pandas_for_those_alone_that_ask_for_it(how: str, is_looked_for: bool) -> None:
+    pytest.importorskip("pandas")
+    done = subprocess.run([sys.executable, "-c", LOOKS, how], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split("\n") == [str(is_looked_for), "['a']", ""], done.stderr

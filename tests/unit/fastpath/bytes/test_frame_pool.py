@@ -42,6 +42,22 @@ def test_spare_blocks_are_bounded() -> None:
     assert pool.bytes_kept == 2 * BLOCK
 
 
+def test_another_bound_frees_the_largest_spare_blocks_and_holds_from_then_on() -> None:
+    pool = Pool(8 * BLOCK)
+    held = [pool.take(BLOCK), pool.take(2 * BLOCK), pool.take(BLOCK), lent := pool.take(4 * BLOCK)]
+    del held
+    assert pool.bytes_kept == 4 * BLOCK
+    pool.keep(2 * BLOCK)
+    assert (pool.bytes_kept, pool.bytes_kept_max) == (2 * BLOCK, 2 * BLOCK)
+    del lent
+    assert (pool.bytes_lent, pool.bytes_kept) == (0, 2 * BLOCK)
+    one, other = pool.take(BLOCK), pool.take(BLOCK)
+    assert pool.bytes_kept == 0, "the small ones were kept"
+    pool.keep(0)
+    del one, other
+    assert (pool.bytes_lent, pool.bytes_kept) == (0, 0)
+
+
 def test_views_outlive_the_name_of_their_pool() -> None:
     view = Pool(1 << 20).take(BLOCK)
     view[:5] = b"12345"
