@@ -100,7 +100,7 @@ bench: dev kafka
 
 sim: dev
 	$(PY) -m tests.simulator --seeds $(SEEDS) --first $(FIRST) $(ARGS)
-	HISTORY_SEED=$(FIRST) HISTORIES=$(SEEDS) $(PY) -m pytest -q -k history_of tests/unit
+	$(PY) -m tests.histories --seeds $(SEEDS) --first $(FIRST)
 
 mutants: dev
 	$(PY) -m tests.simulator.planted $(ARGS)

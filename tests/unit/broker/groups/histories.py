@@ -1,25 +1,18 @@
 """What random histories of groups have in common: processes that start, crash, restart and leave, a log that is slow or
 fails, and coordinators that take over.
 
-`make test` runs the seeds from 0 on. HISTORY_SEED=N HISTORIES=M runs M from N on, which `make sim` does with fresh ones.
+`make test` runs the seeds from 0 on, `make sim` fresh ones: `python -m tests.histories`.
 """
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from actors.wire.errors import ErrorCode
 
-FIRST = int(os.environ.get("HISTORY_SEED", "0"))
 PROCESSES_MAX = 6
 AWAY = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 """The coordinator is not there: ask again."""
-
-
-def seeds(count: int) -> range:
-    """The seeds of a run; `count`: how many `make test` takes."""
-    return range(FIRST, FIRST + int(os.environ.get("HISTORIES", str(count))))
 
 
 class History:
@@ -38,6 +31,8 @@ class History:
         self.numbers = iter(range(1_000_000))
         self.failed = False
         """A write has failed since the last one that did not: the log is behind what is in memory."""
+        self._read_at: tuple[object, ...] = ()
+        self._read: Any = None
 
     def run(self) -> None:
         """All of it. Raises AssertionError."""
@@ -69,6 +64,10 @@ class History:
         """The time in which each process is heard once."""
         raise NotImplementedError
 
+    def read(self) -> Any:
+        """What another one has that reads the log now."""
+        raise NotImplementedError
+
     def rests(self) -> bool:
         """Whether everybody has what he should."""
         raise NotImplementedError
@@ -76,6 +75,14 @@ class History:
     def shown(self) -> str:
         """What it looks like, for a history that fails."""
         raise NotImplementedError
+
+    def as_read(self, *others: object) -> Any:
+        """What `read` says. It is asked again once the log has grown, or one of the others that it depends on is
+        different: most steps write nothing, and to read the whole log is most of what a history costs."""
+        at = (len(self.world.log), *others)
+        if at != self._read_at:
+            self._read_at, self._read = at, self.read()
+        return self._read
 
     # ---- what may happen
 

@@ -1,5 +1,7 @@
 """A coordinator of streams groups with a clock, a log and topics that a test moves."""
 
+import copy
+
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic_requests import Joined, JoinRequest
@@ -15,6 +17,7 @@ from actors.broker.groups.streams.topology import Copartition, Subtopology, Topi
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import SHARE, Topics
+from tests.unit.broker.groups.log_reader import LogReader, Said
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 5_000
 Owned = dict[str, tuple[int, ...]]
@@ -164,12 +167,16 @@ class World:
         written, self.written = self.written, []
         return [int.from_bytes(key[:2], "big") * (1 if value is not None else -1) for key, value in written]
 
-    def heir(self) -> "World":
-        """Another coordinator that has read the same log."""
-        other = World()
-        other.topics, other.now, other.pace = self.topics, self.now, self.pace
-        other.machine = Coordinator(self.settings, self.topics)
-        other.log = list(self.log)
+    def heir(self, said: Said | None = None) -> "World":
+        """Another coordinator that has read the same log. `said`: what those before it have decoded of it."""
+        other = copy.copy(self)
+        if said is None:
+            other.machine = Coordinator(self.settings, self.topics)
+        else:
+            other.machine = reader = LogReader(self.settings, self.topics)
+            reader.said = said
+        other.log, other.written, other.answers = list(self.log), [], {}
+        other.held = other.idle = False
         other.machine.gained(0, 2)
         assert other.machine.load(0, 2, self.log) == []
         other.machine.loaded(0, 2, self.now)

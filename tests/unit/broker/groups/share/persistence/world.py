@@ -12,6 +12,7 @@ from actors.broker.groups.share.persistence.share_coordinator import (
 from actors.broker.groups.share.persistence.share_state import Batch, ShareState
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
+from tests.unit.broker.groups.log_reader import Said, ShareLogReader
 
 TOPIC, OTHER = bytes(range(16)), b"\7" * 16
 KEY = SharePartitionKey("g", TOPIC, 0)
@@ -28,11 +29,12 @@ class World:
         self.settings = ShareStateSettings(1, updates, cold_ms)
         self.load()
 
-    def load(self) -> list[str]:
-        """A new leader reads the log."""
-        self.machine = machine = ShareStateCoordinator(
-            self.settings, lambda id, number: number < self.topics.get(id, 0)
-        )
+    def load(self, said: Said | None = None) -> list[str]:
+        """A new leader reads the log. `said`: what those before it have decoded of it."""
+        kind = ShareStateCoordinator if said is None else ShareLogReader
+        self.machine = machine = kind(self.settings, lambda id, number: number < self.topics.get(id, 0))
+        if isinstance(machine, ShareLogReader) and said is not None:
+            machine.said = said
         machine.gained(0, 1)
         strange: list[str] = []
         for offset, one in enumerate(self.log):

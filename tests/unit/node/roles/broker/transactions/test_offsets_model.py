@@ -12,7 +12,6 @@ from actors.node.api import offset_commits
 from actors.node.api.handlers import txn_offset_commit
 from actors.node.runtime import slices
 from actors.wire.errors import ErrorCode
-from tests.unit.broker.groups.histories import seeds
 from tests.unit.node.roles.broker.transactions import offsets_model
 from tests.unit.node.roles.broker.transactions.offsets_model import Wrong, run
 
@@ -25,7 +24,7 @@ def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "ENTRIES_A_SLICE", offsets_model.ENTRIES_A_SLICE)
 
 
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_history_of_committed_offsets(seed: int) -> None:
     """What is told is what is remembered."""
     run(seed, STEPS)
