@@ -197,7 +197,7 @@ cdef class ValueColumns:
         return &self.plans[low] if low < self.known and self.plans[low].id == id else NULL
 
     def decode(self, const int32_t[::1] offsets, const uint8_t[::1] data, const uint8_t[::1] present, int64_t first,
-               int64_t end):
+               int64_t end, bint has_guids=False):
         cdef int64_t row = first, size, parts, rows
         cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
         cdef const uint8_t* value
@@ -229,7 +229,7 @@ cdef class ValueColumns:
                 size = offsets[row + 1] - offsets[row]
                 w.why = W_NONE
                 is_done = False
-                if size < PREFIX or value[0] != 0:
+                if size < PREFIX or value[0] != 0 or value[1] & 0x80 and not has_guids:
                     w.why = W_NO_ID
                 else:
                     id = (<uint32_t>value[1] << 24) | (<uint32_t>value[2] << 16) | (<uint32_t>value[3] << 8) | value[4]

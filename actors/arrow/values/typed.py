@@ -92,7 +92,7 @@ class Typed:
             self._root, self._columns = self._plan.root, ValueColumns(self._plan.columns, self._plan.column_kids)
         self._planned: dict[int, int] = {}
         """Schema id -> about how many bytes its plan has, in the order in which they were made."""
-        self._headers = HeaderIds(column, self._planned)
+        self._headers = HeaderIds(column)
         """The ids that stand in headers."""
         self._plan_bytes = 0
         self._refused: dict[int, str] = {}
@@ -144,7 +144,7 @@ class Typed:
             self._unknown.discard(id)
         for id in self._refused.keys() - self._planned.keys():
             del self._refused[id]
-        given = self._headers.before(batch)
+        given, has_guids = self._headers.before(batch)
         valid, offsets, data = given.buffers()
         first, rows = given.offset, len(given)
         if not rows:
@@ -157,7 +157,7 @@ class Typed:
         columns = self._columns
         start = at = first
         while start < first + rows:
-            after = columns.decode(places, bytes_, present, at, first + rows)
+            after = columns.decode(places, bytes_, present, at, first + rows, has_guids)
             if columns.missing >= 0:
                 self._learn(columns.missing)
                 at = after

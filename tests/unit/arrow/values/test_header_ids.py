@@ -19,7 +19,10 @@ ROWS: list[tuple[bytes | None, Any, bytes | None]] = [
     (b"", [(NAME, b"\1" + OTHER + b"\2\4")], b"\0\x80\0\0\1\2\4"), (b"g", [(NAME, b"\0\0\0\0\7")], b"\0\0\0\0\7g"),
     (b"h", [(NAME, b"\1" + OTHER), ("y", b""), (NAME, b"\1" + ONE), ("__key_schema_id", b"")], b"\0\x80\0\0\0h"),
     (b"i", [(NAME, None)], b"\1i"), (b"j", [(NAME, b"\1short")], b"\1j"), (b"k", [(NAME, b"\2" + ONE)], b"\1k"),
-    (b"l", [(NAME, b"")], b"\1l"), (b"m", [(NAME, b"\0\0\0")], b"\1m"),
+    (b"l", [(NAME, b"")], b"\1l"), (b"m", [(NAME, b"\0\0\0")], b"\1m"), (b"n", [(NAME, b"\0\x80\0\0\0")], b"\1n"),
+    (b"\0\x80\0\0\0o", None, b"\1\0\x80\0\0\0o"), (b"\0\xff\xff\xff\xffp", [], b"\1\0\xff\xff\xff\xffp"),
+    (b"\0\x7f\xff\xff\xffq", None, b"\0\x7f\xff\xff\xffq"), (b"\0\x80", None, b"\0\x80"), (b"\1", None, b"\1"),
+    (b"\0\x80\0\0\0r", [(NAME, b"\0\0\0\0\7")], b"\0\0\0\0\7\0\x80\0\0\0r"),
 ]  # fmt: skip
 
 
@@ -31,7 +34,8 @@ def batch(rows: list[tuple[bytes | None, Any, bytes | None]]) -> pa.RecordBatch:
 
 
 def test_what_is_in_the_header_stands_in_front_of_the_value() -> None:
-    found = HeaderIds("value").before(batch(ROWS))
+    found, has_guids = HeaderIds("value").before(batch(ROWS))
+    assert has_guids
     found.validate(full=True)
     assert found.to_pylist() == [row[2] for row in ROWS]
 
@@ -41,23 +45,19 @@ def test_of_a_piece_of_a_batch_too() -> None:
     ids = HeaderIds("value")
     ids.before(whole)
     for first in range(len(ROWS)):
-        assert ids.before(whole.slice(first, 4)).to_pylist() == [row[2] for row in ROWS[first : first + 4]]
+        told, has_guids = ids.before(whole.slice(first, 4))
+        assert told.to_pylist() == [row[2 if has_guids else 0] for row in ROWS[first : first + 4]]
     assert [ids.name(FIRST), ids.name(FIRST + 1), ids.name(7)] == [str(uuid.UUID(int=5)), str(uuid.UUID(int=6)), 7]
 
 
 @pytest.mark.parametrize("rows", [ROWS[:1], ROWS[:3], []])
 def test_without_such_headers_nothing_is_made(rows: Any) -> None:
     given = batch(rows)
-    assert HeaderIds("value").before(given).buffers()[2:] == given.column("value").buffers()[2:]
-    assert HeaderIds("value").before(given.drop_columns("headers")).to_pylist() == [row[2] for row in rows]
-
-
-def test_a_guid_gets_no_number_that_stood_in_front_of_a_value() -> None:
-    """Of that number it was known that the registry has no such schema: rows that have one were null."""
-    ids = HeaderIds("value", {FIRST, FIRST + 2})
-    told = ids.before(batch([(b"", [(NAME, b"\1" + one)], b"") for one in (ONE, OTHER, ONE)]))
-    assert told.to_pylist() == [b"\0\x80\0\0\1", b"\0\x80\0\0\3", b"\0\x80\0\0\1"]
-    assert [ids.name(FIRST), ids.name(FIRST + 1)] == [FIRST, str(uuid.UUID(int=5))]
+    for one in (given, given.drop_columns("headers")):
+        found, has_guids = HeaderIds("value").before(one)
+        assert not has_guids
+        assert found.buffers()[2:] == given.column("value").buffers()[2:]
+        assert found.to_pylist() == [row[2] for row in rows]
 
 
 def test_headers_of_ever_new_guids_end_the_read(monkeypatch: pytest.MonkeyPatch) -> None:

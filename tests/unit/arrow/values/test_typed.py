@@ -1,6 +1,7 @@
 """Values of batches as typed columns: what was begun when a registry went away is left by nobody in a later batch."""
 
 import json
+import uuid
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ class Known:
         self.away: set[int] = set()
         self.unknown: set[int] = set()
         self.is_time = False
-        self.asked: list[int] = []
+        self.asked: list[Any] = []
 
     def version(self, subject: str, version: str) -> int:
         return 1
@@ -93,15 +94,23 @@ def test_a_schema_that_the_registry_had_not_is_asked_for_again(on_error: str) ->
     assert known.asked == [1, 3, 1, 9, 3, 9, 9], "what is known is not asked for again"
 
 
-def test_an_id_that_no_registry_gives_takes_no_schema_from_values_that_have_it_in_a_header() -> None:
+def test_an_id_that_no_registry_gives_is_none_whatever_a_header_names() -> None:
+    """Values that had it were read by the schema of a GUID, or those of the GUID were null."""
     known = Known()
-    known.unknown = {1 << 31}
     reads = typed(known)
-    bad = batch((1, 1)).set_column(0, "value", pa.array([b"\0\x80\0\0\0\2"], pa.binary()))
-    assert told(reads, bad) == [(0, None)]
-    header = [{"key": "__value_schema_id", "value": b"\1" + bytes(16)}]
-    given = batch((1, 1)).set_column(0, "value", pa.array([b"\2"], pa.binary()))
-    assert told(reads, given.append_column("headers", pa.array([header], pa.list_(HEADER)))) == [(0, 1)]
+    numbered, guid = b"\0\x80\0\0\0\2", [{"key": "__value_schema_id", "value": b"\1" + bytes(16)}]
+
+    def given(*rows: tuple[bytes, Any]) -> pa.RecordBatch:
+        values, headers = pa.array([row[0] for row in rows], pa.binary()), [row[1] for row in rows]
+        plain = batch(*((1, 1) for _ in rows)).set_column(0, "value", values)
+        return plain.append_column("headers", pa.array(headers, pa.list_(HEADER)))
+
+    for _ in range(2):
+        assert told(reads, given((numbered, None))) == [(0, None)], "without headers"
+        assert told(reads, given((b"\2", guid), (numbered, []), (b"\4", guid))) == [(0, 1), (1, None), (2, 2)]
+        written = [{"key": "__value_schema_id", "value": numbered[:5]}]
+        assert told(reads, given((b"\2", written), (b"\2", guid))) == [(0, None), (1, 1)], "written in a header"
+    assert known.asked == [1, str(uuid.UUID(int=0))]
 
 
 @pytest.mark.parametrize("kind", ["avro", "protobuf", "json"])
