@@ -9,10 +9,13 @@ This file alone decides which type a part of a schema has:
   tuples, no type at all, and a schema that comes to itself again.
 - Everything may be null, and be absent: a schema says so with words that this does not look at (`required`, `if`). Nor does
   it look at what values are allowed (`minimum`, `pattern`, `format`): reading is not validating.
+- `$id` and `$anchor` name a part where JSON Schema has schemas, and nowhere else: values that stand in a schema
+  (`examples`, `enum`, `default`) may have such words. Of several parts that give themselves one name, others find the first,
+  and each finds itself by `#`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,6 +27,13 @@ ANY = Type("string", logical="json")
 """The type of what is kept as the JSON that it is."""
 PLAIN = {"string": "string", "integer": "long", "number": "double", "boolean": "boolean"}
 NULL = Type("null")
+HOLD_ONE = frozenset(
+    ("additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if", "items", "not",
+     "oneOf", "prefixItems", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties")
+)  # fmt: skip
+"""The words of a schema behind which another one stands, or a list of them (drafts 4 to 2020-12)."""
+HOLD_NAMED = frozenset(("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"))
+"""Those behind which others stand by names."""
 
 
 def parsed(text: str, others: Mapping[str, str]) -> Type:
@@ -45,11 +55,14 @@ class _Schemas:
         self._documents = documents
         """The documents, and those that stand in others, by the names that they give themselves."""
         self._own: dict[int, str] = {}
-        """id() of a document -> that name."""
+        """id() of a document that stands in another -> its name here."""
         self._anchors: dict[tuple[str, str], Any] = {}
         """(document, name) -> the part of it that has this name."""
-        self._places: dict[tuple[str, str], tuple[Any, str, str]] = {}
-        """(document, reference in it) -> the part to which it leads, its document, and its whole name."""
+        self._places: dict[tuple[str, str], tuple[Any, str]] = {}
+        """(document, reference in it) -> the part to which it leads, and its document."""
+        self._kinds: dict[int, Any] = {}
+        """id() of a part -> what `_kind` says of it: a part may be come to as often as there are references, and have a
+        list of a million values."""
         self._left = PARTS_MAX
         for name in list(documents):
             self._name(documents[name], name)
@@ -59,22 +72,24 @@ class _Schemas:
         below = [(document, name)]
         while below:
             one, inside = below.pop()
-            if isinstance(one, dict):
-                own, anchor = one.get("$id"), one.get("$anchor")
-                if isinstance(own, str) and own.startswith("#"):  # as an anchor was called in drafts 6 and 7
-                    anchor = own[1:]
-                elif isinstance(own, str):
-                    inside = own.rstrip("#")
-                    if self._documents.setdefault(inside, one) is one:
-                        self._own[id(one)] = inside
-                if isinstance(anchor, str):
-                    self._anchors.setdefault((inside, anchor), one)
-            if isinstance(one, dict | list):
-                below += [(more, inside) for more in (one.values() if isinstance(one, dict) else one)]
+            if not isinstance(one, dict):
+                continue
+            own, anchor = one.get("$id"), one.get("$anchor")
+            if isinstance(own, str) and own.startswith("#"):  # as an anchor was called in drafts 6 and 7
+                anchor = own[1:]
+            elif isinstance(own, str):
+                inside = own.rstrip("#")
+                if self._documents.setdefault(inside, one) is not one:
+                    inside = f"{inside}#{id(one)}"  # no reference has such a name: what stands behind # is a place
+                    self._documents[inside] = one
+                self._own[id(one)] = inside
+            if isinstance(anchor, str):
+                self._anchors.setdefault((inside, anchor), one)
+            below += reversed([(more, inside) for more in _held(one)])
 
-    def type(self, schema: Any, document: str, under_way: tuple[str, ...], depth: int) -> Type:
-        """The type of a part of a document. `under_way`: the references that led to it. Raises BadSchema, and others for
-        what is no schema."""
+    def type(self, schema: Any, document: str, under_way: tuple[int, ...], depth: int) -> Type:
+        """The type of a part of a document. `under_way`: id() of the parts whose references led to it. Raises BadSchema, and
+        others for what is no schema."""
         self._left -= 1
         if self._left < 0:
             raise BadSchema(f"has more than {PARTS_MAX} parts")
@@ -87,32 +102,18 @@ class _Schemas:
         document = self._own.get(id(schema), document)
         if "$ref" in schema:
             return self._referred(schema["$ref"], document, under_way, depth)
-        for word in ("oneOf", "anyOf", "allOf"):
-            if word in schema:
-                return self._one_of(schema[word], document, under_way, depth)
-        kind = schema.get("type")
-        if isinstance(kind, list):
-            kinds = [one for one in kind if one != "null"]
-            if len(kinds) != 1:
-                return ANY if kinds else NULL
-            kind = kinds[0]
-        if kind is None and "properties" in schema:
-            kind = "object"
-        if kind is None and all(isinstance(one, str) for one in schema.get("enum", [schema.get("const")])):
-            kind = "string"
-        if kind in PLAIN:
-            return Type(PLAIN[kind])
-        if kind == "null":
-            return NULL
+        if id(schema) not in self._kinds:
+            self._kinds[id(schema)] = _kind(schema)
+        kind = self._kinds[id(schema)]
+        if isinstance(kind, Type):
+            return kind
         if kind == "object":
             return self._object(schema, document, under_way, depth)
-        if kind == "array" and isinstance(schema.get("items"), dict) and not schema.get("prefixItems"):
+        if kind == "array":
             return Type("array", inner=(_nullable(self.type(schema["items"], document, under_way, depth + 1)),))
-        if kind is None or kind == "array":
-            return ANY
-        raise BadSchema(f"has a type {str(kind)[:50]!r}, which JSON Schema does not have")
+        return self.type(kind, document, under_way, depth + 1)
 
-    def _object(self, schema: dict[str, Any], document: str, under_way: tuple[str, ...], depth: int) -> Type:
+    def _object(self, schema: dict[str, Any], document: str, under_way: tuple[int, ...], depth: int) -> Type:
         properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
         if properties:
             for name in properties:
@@ -128,28 +129,18 @@ class _Schemas:
             return Type("map", inner=(_nullable(self.type(more, document, under_way, depth + 1)),))
         return ANY
 
-    def _one_of(self, among: Any, document: str, under_way: tuple[str, ...], depth: int) -> Type:
-        """The type of the one schema among these that is not null."""
-        if not isinstance(among, list) or not among:
-            raise BadSchema("is not JSON Schema: oneOf, anyOf and allOf have lists of schemas")
-        if sum(not (isinstance(one, dict) and one.get("type") == "null") for one in among) > 1:
-            return ANY
-        kinds = [self.type(one, document, under_way, depth + 1) for one in among]
-        kinds = [one for one in kinds if one.kind != "null"]
-        return kinds[0] if kinds else NULL
-
-    def _referred(self, reference: Any, document: str, under_way: tuple[str, ...], depth: int) -> Type:
+    def _referred(self, reference: Any, document: str, under_way: tuple[int, ...], depth: int) -> Type:
         """The type to which a reference leads."""
         key = document, str(reference)
         if key not in self._places:
             self._places[key] = self._place(*key)
-        found, target, full = self._places[key]
-        if full in under_way:
+        found, target = self._places[key]
+        if id(found) in under_way:
             return ANY
-        return self.type(found, target, (*under_way, full), depth + 1)
+        return self.type(found, target, (*under_way, id(found)), depth + 1)
 
-    def _place(self, document: str, reference: str) -> tuple[Any, str, str]:
-        """(the part to which a reference leads, its document, its whole name)."""
+    def _place(self, document: str, reference: str) -> tuple[Any, str]:
+        """(the part to which a reference leads, its document)."""
         named, _, place = reference.partition("#")
         target, place = named or document, unquote(place)
         if target not in self._documents:
@@ -162,7 +153,58 @@ class _Schemas:
         for step in place.split("/")[1:] if place.startswith("/") else ():
             step = step.replace("~1", "/").replace("~0", "~")
             found = found[int(step)] if isinstance(found, list) else found[step]
-        return found, target, f"{target}#{place}"
+            target = self._own.get(id(found), target)
+        return found, target
+
+
+def _held(schema: dict[str, Any]) -> Iterator[Any]:
+    """The schemas that stand in one."""
+    for word, found in schema.items():
+        if word in HOLD_NAMED and isinstance(found, dict):
+            yield from found.values()
+        elif word in HOLD_ONE or word in HOLD_NAMED:
+            yield from found if isinstance(found, list) else (found,)
+
+
+def _kind(schema: dict[str, Any]) -> Any:
+    """What a schema without a reference is: a type without parts, the one schema among others that it is, `object` or
+    `array`. Raises BadSchema."""
+    for word in ("oneOf", "anyOf", "allOf"):
+        if word in schema:
+            return _one_of(schema[word])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kinds = [one for one in kind if one != "null"]
+        if len(kinds) != 1:
+            return ANY if kinds else NULL
+        kind = kinds[0]
+    if kind is None and "properties" in schema:
+        kind = "object"
+    if kind is None and all(isinstance(one, str) for one in schema.get("enum", [schema.get("const")])):
+        kind = "string"
+    if kind in PLAIN:
+        return Type(PLAIN[kind])
+    if kind == "null":
+        return NULL
+    if kind == "array":
+        return kind if isinstance(schema.get("items"), dict) and not schema.get("prefixItems") else ANY
+    if kind is None:
+        return ANY
+    if kind != "object":
+        raise BadSchema(f"has a type {str(kind)[:50]!r}, which JSON Schema does not have")
+    return kind
+
+
+def _one_of(among: Any) -> Any:
+    """The one schema among these that is not null, or the type that stands for them."""
+    if not isinstance(among, list) or not among:
+        raise BadSchema("is not JSON Schema: oneOf, anyOf and allOf have lists of schemas")
+    others = [one for one in among if not (isinstance(one, dict) and one.get("type") == "null")]
+    if len(others) != 1:
+        return ANY if others else NULL
+    if not isinstance(others[0], dict | bool):
+        raise BadSchema("is not JSON Schema: oneOf, anyOf and allOf have lists of schemas")
+    return others[0]
 
 
 def _nullable(of: Type) -> Type:
