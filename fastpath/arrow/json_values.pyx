@@ -15,7 +15,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     DEEP_MAX = 512      # how deep arrays and objects of JSON may be in one another
-    DIGITS_MAX = 1100   # of a number of JSON: no double has more that count
 
 cdef uint8_t[4] LEADS = [0, 0xC0, 0xE0, 0xF0]
 """What the first byte of a character of one to four bytes has beside its bits."""
@@ -212,8 +211,6 @@ cdef bint as_double(Work* w, const uint8_t* start, double* out) noexcept nogil:
         if is_negative:
             out[0] = -out[0]
         return True
-    if size > DIGITS_MAX:
-        return failed(w, W_NUMBER)
     w.text.size = 0
     place = extend_by(w.text, size + 1)
     if place == NULL:

@@ -4,6 +4,7 @@ This file alone decides how much of a value is read in a list, and what is said 
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -97,7 +98,9 @@ def _checked(data: bytes) -> str:
     """A value that is JSON itself. Raises Unreadable for one that is none: it is shown, and exported, as JSON."""
     try:
         text = str(data, "utf-8")
-        json.loads(text, parse_constant=_no_number)
+        json.loads(text, parse_constant=_no_number, parse_int=_no_huge)
+    except Unreadable:
+        raise
     except RecursionError:
         raise Unreadable("it is nested too deep") from None
     except ValueError:
@@ -108,6 +111,12 @@ def _checked(data: bytes) -> str:
 def _no_number(text: str) -> None:
     """JSON knows no NaN and no infinity, though Python reads them."""
     raise ValueError(text)
+
+
+def _no_huge(text: str) -> None:
+    """A whole number of so many digits is JSON, and Python writes and reads none."""
+    if 0 < sys.get_int_max_str_digits() < len(text.lstrip("-")):
+        raise Unreadable(f"it has a whole number of more than {sys.get_int_max_str_digits():,} digits")
 
 
 def _json(value: Any) -> str:

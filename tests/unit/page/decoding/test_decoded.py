@@ -39,6 +39,7 @@ ODD = [
     ("JSON", "{}", b"no JSON"),
     ("JSON", "{}", b"[" * 30_000),
     ("JSON", "{}", b"NaN"),
+    ("JSON", "{}", b"[" + b"9" * 5_000 + b"]"),
     ("JSON", "{}", b"\xff"),
 ]
 
@@ -51,6 +52,12 @@ def test_a_value_of_an_odd_schema_is_a_sentence_and_ends_no_reading(kind: str, s
     text = schema if isinstance(schema, str) else json.dumps(schema)
     exported = json.loads(line(row, Decoder({1: Written(kind, text, {})}, True)))
     assert exported["value"], "its bytes are exported instead"
+
+
+def test_json_with_a_number_that_is_too_long_is_not_called_no_json() -> None:
+    assert "whole number of more than 4,300 digits" in read("JSON", "{}", b"-" + b"9" * 4_301, is_whole=True).schema
+    for number in (b"-" + b"9" * 4_300, b"0." + b"9" * 5_000):
+        assert read("JSON", "{}", number, is_whole=True).text == number.decode()
 
 
 def test_a_scale_that_is_none_leaves_the_bytes() -> None:
