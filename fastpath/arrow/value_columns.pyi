@@ -54,8 +54,8 @@ class ValueColumns:
         """Read the values of the rows from `first` to in front of `end`. `offsets`: one more than there are rows;
         `present`: a byte a row; None: no value is null; `has_guids`: numbers from 2^31 on, which no registry gives, are
         those of GUIDs (`actors/arrow/values/header_ids.py`), and not of values without an id. Returns the row to go on
-        from: it is less than `end` where a plan is `missing`, or where the columns are to be `taken` first. Raises ValueError
-        for rows outside of the buffers."""
+        from: it is less than `end` where a plan is `missing`, or where the columns are to be `taken` first. Raises
+        ValueError for rows outside of the buffers."""
 
     def taken(
         self,
