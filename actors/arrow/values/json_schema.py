@@ -33,7 +33,7 @@ HOLD_ONE = frozenset(
 )  # fmt: skip
 """The words of a schema behind which another one stands, or a list of them (drafts 4 to 2020-12)."""
 HOLD_NAMED = frozenset(("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"))
-"""Those behind which others stand by names."""
+"""The words behind which others stand by their names."""
 
 
 def parsed(text: str, others: Mapping[str, str]) -> Type:
