@@ -15,12 +15,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from actors.broker.replication.alter_isr_requests import ENTRIES_MAX
 from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.partitions.topics import create_topics
 from actors.controller.portions import REASSIGNED
 from actors.host.work.garbage import set_aside
 from actors.node.runtime.answers import Sliced
-from actors.wire.messages import message
+from actors.node.runtime.calls import Listener
+from actors.wire.limits import entries_max
+from actors.wire.messages import decode_exact, encode, message
+from tests.served import TABLE
 from tests.unit.node.roles.controller.test_role import Host, call, joined, topic
 
 PER_TOPIC = 5_000
@@ -28,6 +32,9 @@ MOVED = 100_000
 """Partitions that one request moves."""
 TROUBLED = 50_000
 """Partitions that are moved, or have no leader, when another controller takes over."""
+LONGEST = 24_900
+"""Partitions of the longest AlterIsr that is taken: each counts once, and its one member."""
+ALTER_ISR = TABLE[Listener.CONTROLLER, 56].handler
 
 
 class Row:
@@ -96,6 +103,62 @@ def move_all(host: Any, brokers: range, row: Row) -> None:
         row.run(go_on)
 
 
+def asks(host: Any, leader: int, isr: tuple[int, ...], row: Row, decode: Row, most: int = 0) -> None:
+    """A leader asks for this ISR of all partitions that it leads, in requests as long as a broker's (`most` 0), or in one
+    request of at most so many partitions. A turn: a request is decoded, decided in part, or its answer encoded."""
+    image = host.controller.image
+    kind = message("AlterIsrRequest")
+    led = [int(one) for one in image.rows_led_by(leader).data]
+    a_request = most or ENTRIES_MAX // (2 + 2 * len(isr))
+    set_aside()
+    for begin in range(0, min(most or len(led), len(led)), a_request):
+        topics: dict[int, Any] = {}
+        for one in led[begin : begin + a_request]:
+            topic_row = image.topic_of(one)
+            if topic_row not in topics:
+                topics[topic_row] = kind.TopicData(
+                    topic=image.topic_name(topic_row), topic_id=image.topic_id(topic_row), partitions=[]
+                )
+            entry = kind.PartitionData(
+                partition_id=image.number(one),
+                leader=leader,
+                leader_epoch=image.leader_epoch(one),
+                isr=list(isr),
+                current_zk_version=image.partition_epoch(one),
+                isr_broker_epochs=[] if most else [image.broker(member).epoch for member in isr],
+            )
+            topics[topic_row].partitions.append(entry)
+        frame = encode(kind(broker_id=leader, broker_epoch=image.broker(leader).epoch, topics=list(topics.values())), 0)
+        one_request(host, kind, frame, row, decode)
+
+
+def one_request(host: Any, kind: Any, frame: bytes, row: Row, decode: Row) -> None:
+    """The turns of one AlterIsr, which is granted as a whole."""
+    request: Any = None
+    answer: Any = None
+
+    def decoded() -> None:
+        nonlocal request
+        request = decode_exact(kind, 0, frame, 0, entries_max("AlterIsr"))
+
+    def begin() -> None:
+        nonlocal answer
+        answer = ALTER_ISR(host.context, request, call(56))
+        host.turn()
+
+    def go_on() -> None:
+        nonlocal answer
+        answer = answer.again()
+        host.turn()
+
+    decode.run(decoded)
+    row.run(begin)
+    while isinstance(answer, Sliced):
+        row.run(go_on)
+    assert not any(one.error_code for topic in answer.reply.topics for one in topic.partitions)
+    decode.run(lambda: encode(answer.reply, 0))
+
+
 def taken_over(host: Any, row: Row) -> None:
     """Another controller takes over, with the same image."""
     host.controller.lost()
@@ -120,6 +183,12 @@ def measure(partitions: int) -> list[Row]:
     host = filled(range(1, 4), partitions, 3)
     lost(host, 1, 2, 3)
     line("all brokers are lost at once").drain(host)
+
+    host = filled(range(1, 4), partitions, 3)
+    shrink, decode = line("a leader of a third shrinks all ISRs"), line("  its requests decoded, answers encoded")
+    asks(host, 1, (1, 2), shrink, decode)
+    asks(host, 1, (1, 2, 3), line("and expands them"), decode)
+    asks(host, 1, (1,), line("the longest AlterIsr that is taken"), decode, most=LONGEST)
 
     brokers = range(1, 8)
     move_all(filled(brokers, MOVED, 3), brokers, line(f"{MOVED:,} partitions are reassigned"))

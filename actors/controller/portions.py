@@ -9,13 +9,18 @@ This file alone decides how a request is cut. Rules:
    all its partitions is one entry. Topics that are only validated are not applied, so `create_topics` gets the names
    that were accepted so far with each portion.
 4. If a null list means everything, each portion names the topics that exist when its turn comes.
+5. If a portion is refused as a whole, so is what follows it: that error is the answer to the request. Entries that may be
+   the reason for such an error come first (`Nested.first`), so that nothing is applied of a request that has one.
 
 Between two portions nothing is kept but the reply.
 """
 
+import itertools
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
+from actors.controller.partitions.alter_isr import knows_more
+from actors.controller.partitions.zookeeper_alter_partition import legacy_knows_more
 from actors.metadata.image import Image
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import Message, changed
@@ -24,6 +29,10 @@ ENTRIES_A_PORTION = 50
 """The size of a portion: an entry takes 10 to 130 microseconds."""
 LOOKED_AT_ONCE = 1000
 """The number of entries that are sorted into portions between two yields."""
+_Topic = tuple[str, bytes | None]
+"""(name, id) of a topic; None: requests have no ids."""
+_Found = tuple[Hashable, Any, bool]
+"""(key, entry, whether it comes first) of an entry that is sorted into portions."""
 
 
 class Flat(NamedTuple):
@@ -44,7 +53,7 @@ class Flat(NamedTuple):
             entries = getattr(request, field)
             if not entries:
                 continue
-            for portion in _portions((self.key(entry), entry) for entry in entries):
+            for portion in _portions((self.key(entry), entry, False) for entry in entries):
                 yield (
                     None
                     if portion is None
@@ -54,6 +63,10 @@ class Flat(NamedTuple):
     def shown(self, request: Message, reply: Any) -> Any:
         """The part of a portion's reply that goes into the answer."""
         return reply
+
+    def ends(self, reply: Message) -> bool:
+        """Whether a portion's reply is the answer to the whole request."""
+        return False
 
     def join(self, reply: Message, more: Message) -> None:
         """Add a portion's reply to those before."""
@@ -75,6 +88,10 @@ class Nested(NamedTuple):
     """The error whose results are left out when the request is for everything."""
     times: int = 1
     """How many times the usual number of entries a portion has, since an entry costs less than others do."""
+    id: str | None = None
+    """The field of a topic's id, which a request has beside its name or in its place."""
+    first: Callable[[Image, Any, Any], bool] | None = None
+    """Whether an entry, given with its topic, is decided before all others, as it may refuse the whole request."""
 
     def is_long(self, request: Message, image: Image) -> bool:
         """Whether the request should be cut."""
@@ -83,13 +100,18 @@ class Nested(NamedTuple):
             return image.row_end > LOOKED_AT_ONCE
         if len(topics) > ENTRIES_A_PORTION:
             return True
-        return sum(len(getattr(topic, self.partitions) or ()) for topic in topics) > ENTRIES_A_PORTION
+        return sum(len(getattr(topic, self.partitions) or ()) for topic in topics) > self.times * ENTRIES_A_PORTION
 
     def portions(self, request: Message, image: Image) -> Iterator[Message | None]:
         """The portions, in order. None: none is complete yet, and other requests may run."""
         topics = getattr(request, self.topics)
-        for portion in _portions(self._named(topics), self.times) if topics is not None else _everything(image):
+        named = topics is not None
+        for portion in _portions(self._named(topics, image), self.times) if named else _everything(image):
             yield None if portion is None else self._request(request, portion)
+
+    def ends(self, reply: Message) -> bool:
+        """Whether a portion's reply is the answer to the whole request."""
+        return bool(getattr(reply, "error_code", 0))
 
     def shown(self, request: Message, reply: Any) -> Any:
         """The part of a portion's reply that goes into the answer, without results that an answer about everything
@@ -107,30 +129,37 @@ class Nested(NamedTuple):
         continues."""
         results = getattr(reply, self.results)
         for result in getattr(more, self.results):
-            if results and getattr(results[-1], self.result_name) == getattr(result, self.result_name):
+            if results and self._topic(results[-1], self.result_name) == self._topic(result, self.result_name):
                 getattr(results[-1], self.result_partitions).extend(getattr(result, self.result_partitions))
             else:
                 results.append(result)
 
-    def _named(self, topics: Any) -> Iterator[tuple[Hashable, tuple[str, Any]] | None]:
-        key = self.key
+    def _topic(self, entry: Any, name: str) -> _Topic:
+        """(name, id) of the topic that an entry is of."""
+        return getattr(entry, name), None if self.id is None else getattr(entry, self.id, None)
+
+    def _named(self, topics: Any, image: Image) -> Iterator[_Found | None]:
+        key, first = self.key, self.first
         for topic in topics:
-            name = getattr(topic, self.name)
+            named = self._topic(topic, self.name)
             yield None
             for entry in getattr(topic, self.partitions) or ():
-                yield (name, key(entry)), (name, entry)
+                early = first is not None and first(image, topic, entry)
+                yield (named[0] or named[1], key(entry)), (named, entry), early
 
-    def _request(self, request: Message, portion: list[tuple[str, Any]]) -> Message:
-        topics: dict[str, Any] = {}
+    def _request(self, request: Message, portion: list[tuple[_Topic, Any]]) -> Message:
+        topics: dict[_Topic, Any] = {}
         struct = next(
             child.cls
             for name, child in zip(request.__layout__.names, request.__layout__.children, strict=True)
             if name == self.topics and child is not None
         )
-        for name, entry in portion:
-            topic = topics.get(name)
+        for named, entry in portion:
+            topic = topics.get(named)
             if topic is None:
-                topic = topics[name] = struct(**{self.name: name, self.partitions: []})
+                topic = topics[named] = struct(**{self.name: named[0], self.partitions: []})
+                if self.id is not None:
+                    setattr(topic, self.id, named[1])
             getattr(topic, self.partitions).append(entry)
         return changed(request, **{self.topics: list(topics.values())})
 
@@ -138,24 +167,26 @@ class Nested(NamedTuple):
 Cut = Flat | Nested
 
 
-def _portions(entries: Iterator[tuple[Hashable, Any] | None], times: int = 1) -> Iterator[list[Any] | None]:
-    """Portions of entries by key; None among the entries: something else was looked at. At least one portion."""
+def _portions(entries: Iterator[_Found | None], times: int = 1) -> Iterator[list[Any] | None]:
+    """Portions of entries by key, those that come first before all others; None among the entries: something else was
+    looked at. At least one portion."""
     groups: dict[Hashable, Any] = {}
+    early: dict[Hashable, Any] = {}
     again: dict[Hashable, Any] = {}
     """The second entry of each key that has more than one."""
     for count, found in enumerate(entries, 1):
         if found is not None:
-            key, entry = found
-            if key in groups:
+            key, entry, first = found
+            if key in groups or key in early:
                 again.setdefault(key, entry)
             else:
-                groups[key] = entry
+                (early if first else groups)[key] = entry
         if count % LOOKED_AT_ONCE == 0:
             yield None
-    if not groups:
+    if not groups and not early:
         yield []
     portion: list[Any] = []
-    for key, entry in groups.items():
+    for key, entry in itertools.chain(early.items(), groups.items()):
         portion.append(entry)
         if again and key in again:
             portion.append(again[key])
@@ -166,12 +197,12 @@ def _portions(entries: Iterator[tuple[Hashable, Any] | None], times: int = 1) ->
         yield portion
 
 
-def _everything(image: Image) -> Iterator[list[tuple[str, int]]]:
-    portion: list[tuple[str, int]] = []
+def _everything(image: Image) -> Iterator[list[Any]]:
+    portion: list[tuple[_Topic, int]] = []
     for row in image.topics():
         name = image.topic_name(row)
         for number in range(image.partition_count(row)):
-            portion.append((name, number))
+            portion.append(((name, None), number))
             if len(portion) == ENTRIES_A_PORTION:
                 yield portion
                 portion = []
@@ -200,6 +231,32 @@ REASSIGNED = Nested(
     "partitions",
     times=5,  # each portion is a turn and a batch, and an entry takes 8 to 15 microseconds
 )
+PROPOSED = Nested(
+    "topics",
+    "topic",
+    "partitions",
+    lambda entry: entry.partition_id,
+    "topics",
+    "topic",
+    "partitions",
+    times=5,
+    id="topic_id",
+    first=knows_more,
+)
+"""A leader's proposals in KIP-497's layout."""
+PROPOSED_BY_LEGACY = Nested(
+    "topics",
+    "topic_name",
+    "partitions",
+    lambda entry: entry.partition_index,
+    "topics",
+    "topic_name",
+    "partitions",
+    times=5,
+    id="topic_id",
+    first=legacy_knows_more,
+)
+"""Those of a leader in ZooKeeper mode."""
 REASSIGNMENTS = Nested("topics", "name", "partition_indexes", int, "topics", "name", "partitions")
 ELECTED = Nested(
     "topic_partitions",

@@ -24,7 +24,7 @@ _BY_API = {
     "AlterUserScramCredentials": 1_000,  # decided in one go, 15 microseconds each
     "UpdateFeatures": 1_000,  # decided in one go; a node knows a handful
     "CreateDelegationToken": 1_000,  # renewers: the controller takes a hundred
-    "AlterIsr": 50_000,  # decided in one go; a broker asks for fewer
+    "AlterIsr": 50_000,  # a broker asks for fewer, as a request is decoded in one go
     "AlterPartition": 50_000,
     "Fetch": FETCH_MAX,
     "LeaderAndIsr": FETCH_MAX,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from actors.wire.schemas.kip631 import AlterIsrRequest, AlterIsrResponse
 
 ENTRIES_MAX = 40_000
-"""The bound on array elements of a request, because the controller decides on a request in one go. A thousand
-partitions and more fit. The other proposals leave with the next request."""
+"""The bound on array elements and tagged fields of a request, which the controller decodes in one go (`wire/limits.py`). A
+thousand partitions and more fit. The other proposals leave with the next request."""
 BACKOFF_MS = 50
 BACKOFF_UNKNOWN_MS = 100
 
@@ -187,6 +187,6 @@ class IsrProposals:
 
 
 def _size(partition: LedPartition) -> int:
-    """The array elements of a partition in a request, at most: its topic, itself, each replica and each replica's
-    epoch."""
-    return 2 + 2 * len(partition.replicas)
+    """The array elements and tagged fields of a partition in a request, at most: its topic and itself with a tag each, each
+    replica and each replica's epoch."""
+    return 4 + 2 * len(partition.replicas)

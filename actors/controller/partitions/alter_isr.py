@@ -2,7 +2,8 @@
 
 This file alone decides which proposals are granted, by `CHECKS` in the order of the requirements' table 2.6; the first
 check that fails names the error. All accepted partitions of a request are one group of records (R497-27), and a
-reassignment that a proposal completes ends in it (R497-08).
+reassignment that a proposal completes ends in it (R497-08). A long request comes in portions (`controller/portions.py`,
+G-51), each of which is such a group.
 
 Errors: top level 77, 41 (the sender knows more than this controller, R497-42; then nothing of the request is applied); by
 partition 3, 42, 74 FENCED_LEADER_EPOCH, 95 INVALID_UPDATE_VERSION. CurrentZkVersion is the partition epoch that the proposal
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from actors.controller.partitions.leader_election import PartitionChange, able
 from actors.controller.partitions.partition_changes import changed, completed
 from actors.controller.state import Result, State, broker_epoch_holds
+from actors.metadata.image import Image
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -56,6 +58,21 @@ def alter_isr(state: State, request: "AlterIsrRequest", now: Now, random: Random
             answers.append(kind.PartitionData(partition_id=entry.partition_id, error_code=int(code)))
         reply.topics.append(kind.TopicData(topic=topic.topic, partitions=answers))
     return Result(changed(state, changes), reply)
+
+
+def knows_more(image: Image, topic: "AlterIsrRequest.TopicData", entry: "AlterIsrRequest.PartitionData") -> bool:
+    """Whether the sender of this proposal has seen a newer state of the partition than `image` has (R497-42). The state of
+    an active controller does not fall behind that of a proposal any more, as long as it is active."""
+    topic_row = image.topic(topic.topic)
+    if topic_row < 0 or topic.topic_id not in (NO_ID, image.topic_id(topic_row)):
+        return False
+    row = image.partition(topic_row, entry.partition_id)
+    return row >= 0 and is_ahead(image, row, entry.leader_epoch, entry.current_zk_version)
+
+
+def is_ahead(image: Image, row: int, leader_epoch: int, partition_epoch: int) -> bool:
+    """Whether one of these epochs is above that of partition `row`."""
+    return leader_epoch > image.leader_epoch(row) or partition_epoch > image.partition_epoch(row)
 
 
 def _top(code: ErrorCode) -> Result:

@@ -17,7 +17,7 @@ the answer is written. Rules:
 
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.partitions.alter_isr import alter_isr, is_ahead
 from actors.controller.partitions.leader_election import PartitionChange
 from actors.controller.partitions.partition_changes import changed
 from actors.controller.state import Result, State
@@ -104,6 +104,15 @@ class AlterPartition:
         answer.partition_epoch = image.partition_epoch(row) if changed is None else changed.partition_epoch
         answer.isr = list(image.isr(row) if changed is None else changed.isr)
         return answer
+
+
+def legacy_knows_more(
+    image: Image, topic: "AlterPartitionRequest.TopicData", entry: "AlterPartitionRequest.PartitionData"
+) -> bool:
+    """Whether the sender of this proposal has seen a newer state of the partition than `image` has."""
+    topic_row = image.topic(topic.topic_name) if topic.topic_name else image.topic_by_id(topic.topic_id)
+    row = image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
+    return row >= 0 and is_ahead(image, row, entry.leader_epoch, entry.partition_epoch)
 
 
 def _merged(request: "AlterPartitionRequest", by_id: bool) -> list["AlterPartitionRequest.TopicData"]:

@@ -10,6 +10,7 @@ INVALID_UPDATE_VERSION.
 from typing import TYPE_CHECKING
 
 from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.portions import PROPOSED
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.table import DRAFTS, rpc
 from actors.node.runtime.answers import Answer, Close
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: "AlterIsrRequest", call: Call) -> Answer:
     """The active controller changes ISRs as their leaders ask."""
-    return in_order(context, request, call) or context.role.submit(alter_isr, request, call)
+    return in_order(context, request, call) or context.role.submit(alter_isr, request, call, PROPOSED)
 
 
 def in_order(

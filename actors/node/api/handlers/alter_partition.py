@@ -13,11 +13,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.partitions.zookeeper_alter_partition import IDS_FROM, AlterPartition
+from actors.controller.portions import PROPOSED_BY_LEGACY
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.alter_isr import in_order
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Held, Parked
+from actors.node.runtime.answers import Answer, Held, Parked, Sliced
 from actors.node.runtime.calls import Call, Lane, Listener
+from actors.node.runtime.slices import Steps, go_on
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -32,7 +34,12 @@ operation = cache(AlterPartition)
 def decide(context: ControllerContext, request: "AlterPartitionRequest", call: Call) -> Answer:
     """The active controller changes ISRs as their leaders ask. Before version 2 a member that may not join yet has a
     moment's time to become one that may: what is refused for that reason is decided a second time, and for good."""
-    answer = in_order(context, request, call) or context.role.submit(operation(call.api_version), request, call)
+    return in_order(context, request, call) or go_on(_decided(context, request, call))
+
+
+def _decided(context: ControllerContext, request: "AlterPartitionRequest", call: Call) -> Steps:
+    submit = context.role.submit
+    answer = yield from _whole(submit(operation(call.api_version), request, call, PROPOSED_BY_LEGACY))
     if (
         call.api_version >= IDS_FROM
         or not isinstance(answer, Held)
@@ -41,13 +48,22 @@ def decide(context: ControllerContext, request: "AlterPartitionRequest", call: C
         return answer
     first: Held = answer
 
-    def again(expired: bool) -> Answer:
-        second = context.role.submit(operation(call.api_version, anew=True), _rest(request, first.reply), call)
+    def again() -> Steps:
+        rest, anew = _rest(request, first.reply), operation(call.api_version, anew=True)
+        second = yield from _whole(submit(anew, rest, call, PROPOSED_BY_LEGACY))
         if not isinstance(second, Held):
             return second
         return Held(max(first.offset, second.offset), _joined(first.reply, second.reply))
 
-    return Parked((), context.runtime.now.mono_ms + AGAIN_MS, again)
+    return Parked((), context.runtime.now.mono_ms + AGAIN_MS, lambda expired: go_on(again()))
+
+
+def _whole(answer: Answer) -> Steps:
+    """The answer once all its slices are done."""
+    while isinstance(answer, Sliced):
+        yield
+        answer = answer.again()
+    return answer
 
 
 def _refused(one: Any) -> bool:

@@ -396,15 +396,17 @@ class ControllerRole:
 
     def _in_portions(self, operation: Operation, request: Message, call: Call, cut: Cut) -> Steps:
         """Run an operation portion by portion. When leadership was lost in between, the request is asked anew: what the
-        earlier portions did may be undone."""
+        earlier portions did may be undone. An error of the whole request ends it, and is its answer."""
         epoch, reply = self.epoch, None
         for portion in cut.portions(request, self.image):
             if portion is not None:
                 shown = cut.shown(request, self._run(operation, portion).reply)
-                if reply is None:
+                if reply is None or cut.ends(shown):
                     reply = shown
                 else:
                     cut.join(reply, shown)
+                if cut.ends(reply):
+                    break
             yield
             if not self.active or self._quorum.raft.overdue(self._runtime.now) or self.epoch != epoch:
                 return self.submit(operation, request, call, cut)
