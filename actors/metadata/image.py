@@ -41,6 +41,7 @@ from actors.metadata.ops import (
     ProducerIdsSet,
     TopicGone,
     TopicSet,
+    TopicsSet,
     Transaction,
 )
 from fastpath.image.blocks import Block
@@ -333,8 +334,8 @@ class Image(Columns):
     # ---- replay
 
     def replay(self, offset: int, op: Op) -> Delta:
-        """Apply the op whose record or records start at `offset`. Raises CorruptMetadata, and has then changed
-        nothing."""
+        """Apply the op whose record or records start at `offset`; a TopicsSet is committed. Raises CorruptMetadata, and has
+        then changed nothing."""
         if offset < self.next_offset:
             raise CorruptMetadata(offset, f"replayed already, next is {self.next_offset}")
         try:
@@ -491,6 +492,36 @@ class Image(Columns):
             self._set(offset, self._dotted, folded, (*self.dotted(folded), name))
         return Delta(topics=(row,))
 
+    def _topics_set(self, offset: int, op: TopicsSet) -> Delta:
+        """New topics, which are committed: where they are as nearly always, nothing is noted that would undo them."""
+        arrivals = op.arrivals
+        names, topic_ids = arrivals.names, arrivals.topic_ids
+        row = -1
+        if self._are_new(names, self._by_name) and self._are_new(topic_ids, self._by_id):
+            row = self.put_arrivals(arrivals) if len(self.names) == len(self.topic_ids) else -1
+        if row < 0:
+            found = []
+            for one in op:
+                found.append(REPLAY[type(one)](self, offset, one))
+                offset += len(one) if type(one) is PartitionsSet else 1
+            return Delta(
+                tuple(dict.fromkeys(row for delta in found for row in delta.topics)),
+                [row for delta in found for row in delta.partitions],
+            )
+        first = self.row_end - len(arrivals.block)
+        arrivals.named(self._by_id, self._by_name, self.names, self.order if self._unordered is None else None, row)
+        if self._unordered is not None:
+            self._unordered += names
+        for name in names:
+            if "." in name:
+                folded = name.replace(".", "_")
+                self._dotted[folded] = (*self.dotted(folded), name)
+        return Delta(tuple(range(row, row + len(names))), range(first, self.row_end))
+
+    @staticmethod
+    def _are_new(keys: list[Any], known: dict[Any, int]) -> bool:
+        return known.keys().isdisjoint(keys) and len(set(keys)) == len(keys)
+
     def _topic_gone(self, offset: int, op: TopicGone) -> Delta:
         row = self._by_id.get(op.id, -1)
         if row < 0:
@@ -625,6 +656,7 @@ REPLAY: dict[type, Callable[[Image, int, Any], Delta]] = {
     BrokerGone: Image._broker_gone,
     BrokerUnregistered: Image._broker_unregistered,
     TopicSet: Image._topic_set,
+    TopicsSet: Image._topics_set,
     TopicGone: Image._topic_gone,
     PartitionsSet: Image._partitions_set,
     PartitionsChanged: Image._partitions_changed,

@@ -16,6 +16,7 @@ KIP-631, "Record schemas"; extensions of readings A08, A15, A31 to A37.
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, Self
 
+from fastpath.image.arrivals import Arrivals
 from fastpath.image.blocks import NOTHING, Block, Extra, State
 
 UNCHANGED = -2
@@ -299,6 +300,27 @@ class PartitionsChanged:
         return f"PartitionsChanged({list(self.block)!r})"
 
 
+class TopicsSet:
+    """New topics with the partitions that they begin with, as many records: TopicSet and PartitionsSet of each in turn.
+
+    Only what is committed is read like this, by those who do not ask what single ops have changed. It is never written.
+    """
+
+    __slots__ = ("arrivals",)
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+
+    def __iter__(self) -> Iterator["TopicSet | PartitionsSet"]:
+        for name, topic_id, block in self.arrivals.one_by_one():
+            yield TopicSet(name, topic_id)
+            if block is not None:
+                yield PartitionsSet.of(block)
+
+    def __len__(self) -> int:
+        return len(self.arrivals)
+
+
 class ConfigSet(NamedTuple):
     """One key of one resource (2 topic, 4 broker, name "": all brokers). The value None removes it (A35)."""
 
@@ -360,6 +382,7 @@ Op = (
     | BrokerUnregistered
     | TopicSet
     | TopicGone
+    | TopicsSet
     | PartitionsSet
     | PartitionsChanged
     | ConfigSet
@@ -375,6 +398,7 @@ __all__ = [
     "NOTHING",
     "NO_UUID",
     "UNCHANGED",
+    "Arrivals",
     "Block",
     "BrokerChanged",
     "BrokerGone",
@@ -395,12 +419,13 @@ __all__ = [
     "State",
     "TopicGone",
     "TopicSet",
+    "TopicsSet",
     "Transaction",
     "records",
 ]
 
 
-MANY_RECORDS = frozenset((PartitionsSet, PartitionsChanged))
+MANY_RECORDS = frozenset((PartitionsSet, PartitionsChanged, TopicsSet))
 """The ops that are written as a record for each partition."""
 
 

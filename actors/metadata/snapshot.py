@@ -177,7 +177,8 @@ def load(data: "Buffer | InPieces", image: Image, end_offset: int, family: str =
             raise CorruptMetadata(batch.base_offset, "records outside the snapshot's header and footer")
         if not is_control(batch.data):
             level = image.feature(FORMAT)
-            for offset, op in dialect(level if family == "drafts" and level else family).decode(batch):
+            which = level if family == "drafts" and level else family
+            for offset, op in dialect(which).decode(batch, together=True):
                 image.replay(offset, op)
             image.advance(batch.last_offset + 1)
             image.commit(image.next_offset)

@@ -197,6 +197,10 @@ cdef class Block:
             topic_id, row.number, replicas, isr, row.leader, row.leader_epoch, row.partition_epoch, directories, *extra
         )
 
+    def part(self, Py_ssize_t begin, Py_ssize_t end):
+        """The rows from `begin` up to `end` as a block of their own."""
+        return _rebuilt([self.state(index) for index in range(begin, end)])
+
     def __iter__(self):
         for index in range(self.count):
             yield self.state(index)

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from fastpath.image.blocks cimport Block
+from fastpath.image.blocks cimport Block, Row
 from fastpath.image.broker_counts cimport Counts
 from fastpath.image.copy_on_write cimport Generations
 from fastpath.image.views cimport Chunk, Table, View
@@ -44,5 +44,6 @@ cdef class Columns(View):
     cdef int put_cells(self, Py_ssize_t row, const Cells* cells) except -1
     cdef int set_rare(self, Py_ssize_t row, object rare) except -1
     cdef object _put_fresh(self, int64_t offset, Py_ssize_t topic, Block block, const Cells* none)
+    cdef bint _usual(self, Block block, const Row* row, Cells* cells) except -1
     cdef list _isr_of(self, const Cells* cells, object wide)
     cdef object merge(self, Block block, Py_ssize_t index, const Cells* old, object old_rare, Cells* new)

@@ -20,6 +20,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from fastpath.image.arrivals cimport Arrivals
 from fastpath.image.blocks cimport UNCHANGED, Row
 from fastpath.image.broker_counts cimport Count, Counts
 from fastpath.image.interned_lists cimport Lists, Uuids
@@ -372,6 +373,93 @@ cdef class Columns(View):
             self.topic_ids.append(topic_id)
         self.notes.append((offset, NOTE_NEW_TOPIC, topic, None))
         return topic
+
+    def put_arrivals(self, Arrivals arrivals):
+        """Add new topics with their partitions, which are committed: nothing is noted that would undo them. Returns the row of
+        the first topic; -1: something about them is not as nearly always, and nothing was done."""
+        cdef Block block = arrivals.block
+        cdef Py_ssize_t topics = len(arrivals.names), count = block.count, first = self.row_end, i, at, row, begin, end
+        cdef Py_ssize_t topic = self.topic_ids.size
+        cdef Cells* cells
+        cdef Table* columns
+        cdef Extent extent
+        if self.free_rows or self.free_topics or block.extras is not None or self.chains.size != topic:
+            return -1
+        cells = <Cells*>malloc((count + 1) * sizeof(Cells))
+        if cells == NULL:
+            raise MemoryError
+        try:
+            for i in range(topics):
+                begin = arrivals.begins[i]
+                end = arrivals.begins[i + 1] if i + 1 < topics else count
+                for at in range(begin, end):
+                    if block.rows[at].number < 0 or block.rows[at].number - block.rows[begin].number != at - begin:
+                        return -1
+                    if not self._usual(block, &block.rows[at], &cells[at]):
+                        return -1
+            self._allocate(count)
+            for i in range(topics):
+                begin = arrivals.begins[i]
+                end = arrivals.begins[i + 1] if i + 1 < topics else count
+                extent.number, extent.row = block.rows[begin].number if end > begin else 0, <int32_t>(first + begin)
+                extent.count = <int32_t>(end - begin)
+                self.chains.append((<char*>&extent)[:sizeof(Extent)] if end > begin else b"")
+                self.topic_ids.append(arrivals.topic_ids[i])
+                for at in range(begin, end):
+                    row = first + at
+                    columns = self.writable(row)
+                    columns.topic[row & (CHUNK - 1)] = <int32_t>(topic + i)
+                    columns.number[row & (CHUNK - 1)] = block.rows[at].number
+                    self.count_cells(&cells[at], None, 1)
+                    self.put_cells(row, &cells[at])
+        finally:
+            free(cells)
+        return topic
+
+    cdef bint _usual(self, Block block, const Row* row, Cells* cells) except -1:
+        """Fill the cells of a whole new partition without rare fields; False: it is judged by `merge`."""
+        cdef const int32_t* replicas = block.values + row.replicas_at
+        cdef const int32_t* isr = block.values + row.isr_at
+        cdef int32_t size = row.replicas_size, i, j
+        cdef int32_t directories[MASK_BITS]
+        cdef uint32_t mask = 0
+        if size <= 0 or size > MASK_BITS or row.isr_size < 0 or row.leader < -1:
+            return False
+        if row.directories_size > 0 and row.directories_size != size:
+            return False
+        if row.leader_epoch < 0 or row.partition_epoch < 0:
+            return False
+        for i in range(size):
+            if replicas[i] < 0:
+                return False
+            for j in range(i):
+                if replicas[i] == replicas[j]:
+                    return False
+        for j in range(row.isr_size):
+            for i in range(size):
+                if replicas[i] == isr[j]:
+                    mask |= <uint32_t>1 << i
+                    break
+            else:
+                return False
+        if row.leader >= 0:
+            for i in range(size):
+                if replicas[i] == row.leader:
+                    if not mask >> i & 1:
+                        return False
+                    break
+            else:
+                return False
+        cells.replicas = self.lists.intern(replicas, size)
+        cells.isr = mask
+        cells.leader, cells.leader_epoch, cells.partition_epoch = row.leader, row.leader_epoch, row.partition_epoch
+        cells.directories = 0
+        if row.directories_size > 0:
+            for i in range(size):
+                directories[i] = self.directory_ids.intern(block.uuids + 16 * (row.directories_at + i))
+            cells.directories = self.lists.intern(directories, size)
+        cells.flags = LIVE
+        return True
 
     def remove_topic(self, int64_t offset, Py_ssize_t topic):
         """Delete a topic and its partitions. Returns the partitions' rows, which are free after commit."""

@@ -21,10 +21,15 @@ from fastpath.bytes.endian cimport load_int32
 from fastpath.records.batch cimport BatchHeader, RecordView, read_header, read_record
 from fastpath.records.header cimport CODEC, CONTROL, HEADER_BYTES
 from fastpath.records.faults cimport FINE
+from fastpath.image.arrivals cimport Arrivals
 from fastpath.image.blocks cimport ABSENT, Block, Row
 from fastpath.bytes.varint cimport read_uvarint
 
 from fastpath.image.blocks import Extra
+
+cdef enum:
+    TOPIC = 1                           # the type of a TopicRecord of the drafts
+
 
 cdef enum:
     TAG_ISR, TAG_LEADER, TAG_REPLICAS, TAG_REMOVING, TAG_ADDING, TAG_RECOVERY, TAG_ELR, TAG_LAST_KNOWN_ELR, TAG_DIRECTORIES
@@ -225,13 +230,11 @@ cdef int read_change(Cursor value, Block block, Rare rare, bint released) except
     return 0
 
 
-def topic_fields(bytes body):
-    """(name, topic id, deleting) of the body of a TopicRecord of the drafts, version 0, as it is usually; None: it is for the
-    general decoder, since it has tags or is damaged."""
-    cdef const uint8_t* data = <const uint8_t*><const char*>body
-    cdef Py_ssize_t end = len(body), pos
+cdef tuple usual_topic(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end):
+    """(name, topic id, deleting) of the body of a TopicRecord of the drafts, version 0, from `pos` to `end`; None as in
+    `topic_fields`."""
     cdef uint32_t size = 0
-    pos = read_uvarint(data, 0, end, &size)
+    pos = read_uvarint(data, pos, end, &size)
     if pos < 0 or size == 0 or size > 0x8000 or end - pos != <Py_ssize_t>size - 1 + 18 or data[end - 1] or data[end - 2] > 1:
         return None
     try:
@@ -242,11 +245,18 @@ def topic_fields(bytes body):
     return name, (<const char*>data)[pos:pos + 16], data[pos + 16] != 0
 
 
-def expand(data, Py_ssize_t pos=0, bint released=False):
+def topic_fields(bytes body):
+    """(name, topic id, deleting) of the body of a TopicRecord of the drafts, version 0, as it is usually; None: it is for the
+    general decoder, since it has tags or is damaged."""
+    return usual_topic(<const uint8_t*><const char*>body, 0, len(body))
+
+
+def expand(data, Py_ssize_t pos=0, bint released=False, bint together=False):
     """The records of the batches from `pos` to the end of `data` (no CRC check): a list of (offset, type, version, thing).
 
     `thing` is a Block for records of partitions and their changes (offset is that of its first row), else the bytes of
-    the body. Several batches are read as if they were one: each must begin where the one before ends. Raises
+    the body. `together`: topics of the drafts that are not hidden, with what follows of their own partitions, are Arrivals
+    (offset and type are those of the first topic). Several batches are read as if they were one: each must begin where the one before ends. Raises
     CorruptRecord.
     """
     cdef const uint8_t[::1] view = data
@@ -256,6 +266,8 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
     cdef Cursor value = Cursor()
     cdef Rare rare = Rare()
     cdef Block block = None
+    cdef Arrivals arrivals = None
+    cdef tuple topic
     cdef Py_ssize_t at, end
     cdef uint32_t type_, version, block_type = 0
     cdef uint32_t set_type = 3 if released else 2, change_type = 5 if released else 4, newest = 2 if released else 0
@@ -287,6 +299,24 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
                     raise ValueError("the frame version is not 1")
                 type_ = value.uvarint()
                 version = value.uvarint()
+                if together and type_ == TOPIC and version == 0:
+                    topic = usual_topic(bytes_, value.pos, value.end)
+                    if topic is not None and not topic[2]:
+                        if arrivals is None:
+                            arrivals = Arrivals()
+                            found.append((offset, type_, version, arrivals))
+                        arrivals.add(<str>topic[0], <bytes>topic[1])
+                        block = None
+                        continue
+                if arrivals is not None:
+                    if type_ == set_type and version <= newest and value.end - value.pos >= 20 and memcmp(
+                        arrivals.last_id, bytes_ + value.pos + 4, 16
+                    ) == 0:
+                        read_partition(value, arrivals.block, rare, <int>version, released)
+                        if value.pos != value.end:
+                            raise ValueError(f"{value.end - value.pos} bytes left over behind record type {type_}")
+                        continue
+                    arrivals = None
                 if type_ != set_type and type_ != change_type:
                     block = None
                     found.append((offset, type_, version, (<const char*>bytes_)[value.pos:value.end]))
@@ -312,5 +342,5 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
         except ValueError as error:
             raise CorruptRecord(offset, str(error)) from None
         if header.count != header.last_offset_delta + 1:
-            block = None                # an offset has no record, but the rows of a block must have consecutive offsets
+            block, arrivals = None, None    # an offset has no record, but what is together must have consecutive offsets
     return found

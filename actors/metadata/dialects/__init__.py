@@ -29,8 +29,9 @@ class Dialect(Protocol):
         Raises ValueError for an op that the dialect has no record for, and has then added nothing.
         """
 
-    def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:
-        """(offset of the first record, op) of each op in a data batch. Raises CorruptMetadata."""
+    def decode(self, batch: Batch, *, together: bool = False) -> Iterator[tuple[int, Op]]:
+        """(offset of the first record, op) of each op in a data batch. `together`: new topics may be one op, for who replays
+        what is committed (TopicsSet). Raises CorruptMetadata."""
 
 
 DIALECTS: dict[int | str, Dialect] = {

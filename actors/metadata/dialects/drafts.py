@@ -27,6 +27,7 @@ from actors.metadata.dialects.entities import body_of, entity_gone, entity_set, 
 from actors.metadata.dialects.levels import EXTENSIONS, FORMAT, Level
 from actors.metadata.families import DRAFTS
 from actors.metadata.ops import (
+    Arrivals,
     Block,
     BrokerGone,
     BrokerSet,
@@ -42,6 +43,7 @@ from actors.metadata.ops import (
     ProducerIdsSet,
     TopicGone,
     TopicSet,
+    TopicsSet,
     records,
 )
 from actors.ports import Batch
@@ -109,16 +111,19 @@ class Drafts:
 
     # ---- records to ops
 
-    def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:
+    def decode(self, batch: Batch, *, together: bool = False) -> Iterator[tuple[int, Op]]:
         """The ops of a batch, as in Dialect.decode."""
         level = self.level
         try:
-            found = expand(batch.data)
+            found = expand(batch.data, together=together)
         except CorruptRecord as error:
             raise CorruptMetadata(error.offset, error.reason) from error
         for offset, type_, version, thing in found:
             if isinstance(thing, Block):
                 yield offset, PartitionsSet.of(thing) if type_ == 2 else PartitionsChanged(thing)
+                continue
+            if isinstance(thing, Arrivals):
+                yield offset, TopicsSet(thing)
                 continue
             if type_ == 1 and version == VERSION and (fields := topic_fields(thing)) is not None:
                 topic, topic_id, deleting = fields

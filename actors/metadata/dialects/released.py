@@ -23,6 +23,7 @@ from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects.entities import entity_gone, entity_set, quota
 from actors.metadata.families import RELEASED
 from actors.metadata.ops import (
+    Arrivals,
     Block,
     BrokerChanged,
     BrokerSet,
@@ -61,8 +62,8 @@ class Released:
         """Always raises ValueError, since this family is only read."""
         raise ValueError("the released dialect is read only")
 
-    def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:
-        """The ops of a batch, as in Dialect.decode."""
+    def decode(self, batch: Batch, *, together: bool = False) -> Iterator[tuple[int, Op]]:
+        """The ops of a batch, as in Dialect.decode; none of this family are put together."""
         try:
             found = expand(batch.data, released=True)
         except CorruptRecord as error:
@@ -76,6 +77,7 @@ class Released:
                     offset, f"record type {type_} version {version} is not known in the released family"
                 )
             name, read = RECORDS[type_]
+            assert not isinstance(thing, Arrivals), "only what the drafts have is put together"
             try:
                 op = read(decode_exact(f"metadata:{name}", version, thing))
             except (ValueError, KeyError) as error:

@@ -20,6 +20,7 @@ from tests.simulator.planted import (
     disks,
     log,
     moves,
+    portions,
     pushes,
     quorum,
     replicas,
@@ -34,6 +35,6 @@ from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
     "PLANTED", "aged", "arriving", "authorization", "broker", "bulk", "client", "compaction", "consumer_groups",
-    "controller", "disks", "log", "moves", "planted", "pushes", "quorum", "replicas", "share_groups", "share_members",
-    "share_state", "strangers", "streams_groups", "transactions",
+    "controller", "disks", "log", "moves", "planted", "portions", "pushes", "quorum", "replicas", "share_groups",
+    "share_members", "share_state", "strangers", "streams_groups", "transactions",
 ]  # fmt: skip

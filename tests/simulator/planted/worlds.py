@@ -25,6 +25,8 @@ from tests.simulator.planted.arriving import slowly
 from tests.simulator.planted.bulk import MENU as TOGETHER
 from tests.simulator.planted.bulk import TogetherFaults, small
 from tests.simulator.planted.kinds import HastyPipeline, Kind
+from tests.simulator.planted.portions import MENU as AMID
+from tests.simulator.planted.portions import AmidFaults, one_by_one
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
 from tests.simulator.strangers import Pushy, Strangers
@@ -367,6 +369,12 @@ WORLDS: dict[str, Kind] = {
         partial(TogetherFaults, menu=TOGETHER),
         pause_ms=(200, 2_000),
         begun=small,
+    ),
+    "portions": Kind(
+        _shape("portions", [_topic("t0", 6, 3, 1), _topic("t1", 5, 2, 1)], BY_HALF, churn=True),
+        partial(AmidFaults, menu=AMID),
+        pause_ms=(200, 2_000),
+        begun=one_by_one,
     ),
     "arriving": Kind(
         _shape("arriving", [_topic("t0", 5, 3, 2), _topic("t1", 4, 2, 1), _topic("t2", 3, 1, 1)], BY_HALF, churn=True),

@@ -163,7 +163,7 @@ class BrokerRole(BrokerParts):
         if not is_control(batch.data):
             which = (image.feature(FORMAT) or self._family) if self._family == "drafts" else self._family
             follows, replay = self.applier.caught_up, image.replay
-            for offset, op in dialect(which).decode(batch):
+            for offset, op in dialect(which).decode(batch, together=not follows):
                 touched = replay(offset, op)
                 if KIND in touched.entities:
                     self.quotas.changed()

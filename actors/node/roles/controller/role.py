@@ -177,7 +177,7 @@ class ControllerRole:
                 self.controllers = self._quorum_ids()
             else:
                 level = self._level()
-                for offset, op in _dialect(level).decode(batch):
+                for offset, op in _dialect(level).decode(batch, together=True):
                     image.replay(offset, op)
                 self._note_level(level)
             image.advance(end)

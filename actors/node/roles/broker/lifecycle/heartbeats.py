@@ -4,7 +4,8 @@ The states and their transitions are in `broker/lifecycle/lifecycle.py`. This fi
 when the clients' listeners are opened and their connections closed, and how the process ends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.lifecycle.driving import Driving
@@ -51,6 +52,9 @@ PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 NO_LEADER_MS = 50
 """How soon to look again for a leader of the quorum, before the first heartbeat."""
 TIMEOUT_MS_MIN = 1000
+UNREADABLE_ENTRIES, FULL_ENTRIES = 140_000, 50_000
+"""The entries of these lists in a heartbeat, at most: together less than a controller takes of a request
+(`wire/limits.py`)."""
 INITIAL = BrokerState.INITIAL
 """A module name, because every turn uses it and the look-up of an enum member costs more."""
 
@@ -160,25 +164,20 @@ class BrokerHeartbeats:
         )
 
     def _unreadable(self, kind: Any) -> list["BrokerHeartbeatRequest.UnreadableTopic"]:
-        """The damaged partitions that another ISR member can take over, and all that are offline (DESIGN section 6, tag
-        7)."""
-        topics: dict[bytes, list[int]] = {}
-        me = self._cache.me
-        for partition in self._replicas.unreadable:
-            if me in partition.isr.isr and len(partition.isr.isr) > 1:
-                topics.setdefault(partition.topic_id, []).append(partition.number)
-        for topic_id, number in self._replicas.offline:
-            topics.setdefault(topic_id, []).append(number)
+        """The damaged partitions that another ISR member can take over, and those that are offline (DESIGN section 6, tag
+        7), as many as a request may name: a broker whose heartbeats are refused would lose those that it can read too."""
+        me, unreadable = self._cache.me, self._replicas.unreadable
+        damaged = ((one.topic_id, one.number) for one in unreadable if me in one.isr.isr and len(one.isr.isr) > 1)
+        topics = _by_topic(chain(damaged, self._replicas.offline), UNREADABLE_ENTRIES)
         return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _without_room(self, kind: Any) -> list["BrokerHeartbeatRequest.FullTopic"]:
         """The partitions that another member of the ISR is to lead, as there is no room for them here (tag 8)."""
-        topics: dict[bytes, list[int]] = {}
-        for partition, epoch in list(self._replicas.full.items()):
-            if partition.leads and partition.leader_epoch == epoch and len(partition.isr.isr) > 1:
-                topics.setdefault(partition.topic_id, []).append(partition.number)
-            else:
-                del self._replicas.full[partition]
+        full = self._replicas.full
+        for partition, epoch in list(full.items()):
+            if not (partition.leads and partition.leader_epoch == epoch and len(partition.isr.isr) > 1):
+                del full[partition]
+        topics = _by_topic(((one.topic_id, one.number) for one in full), FULL_ENTRIES)
         return [kind.FullTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _answered(self, reply: Any) -> None:
@@ -271,3 +270,17 @@ def _driver(controller: int, listeners: Sequence["BrokerHeartbeatResponse.Client
     if not listeners:
         return None
     return BrokerSet(controller, -1, endpoints=tuple(EndPoint(one.name, one.host, one.port, 0) for one in listeners))
+
+
+def _by_topic(partitions: Iterable[tuple[bytes, int]], entries: int) -> dict[bytes, list[int]]:
+    """Numbers of partitions by topic id, as many as have room in so many entries of a request."""
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, number in partitions:
+        numbers = topics.get(topic_id)
+        entries -= 1 if numbers is not None else 3
+        if entries < 0:
+            break
+        if numbers is None:
+            numbers = topics[topic_id] = []
+        numbers.append(number)
+    return topics
