@@ -109,7 +109,7 @@ class World(Lab):
         cluster.mono_ms = self.now.mono_ms
         closed: list[int] = []
         role = SimpleNamespace(
-            active=True, soft=cluster.soft, submit=lambda op, request, call: Held(0, cluster.run(op, request))
+            active=True, soft=cluster.soft, submit=lambda op, request, call, cut: Held(0, cluster.run(op, request))
         )
         requests = SimpleNamespace(
             connections=SimpleNamespace(get=lambda conn: conn if conn in self.connections.values() else None),
