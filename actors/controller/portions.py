@@ -256,7 +256,7 @@ PROPOSED_BY_LEGACY = Nested(
     id="topic_id",
     first=legacy_knows_more,
 )
-"""Those of a leader in ZooKeeper mode."""
+"""Proposals of a leader in ZooKeeper mode."""
 REASSIGNMENTS = Nested("topics", "name", "partition_indexes", int, "topics", "name", "partitions")
 ELECTED = Nested(
     "topic_partitions",

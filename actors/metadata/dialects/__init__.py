@@ -30,8 +30,8 @@ class Dialect(Protocol):
         """
 
     def decode(self, batch: Batch, *, together: bool = False) -> Iterator[tuple[int, Op]]:
-        """(offset of the first record, op) of each op in a data batch. `together`: new topics may be one op, for who replays
-        what is committed (TopicsSet). Raises CorruptMetadata."""
+        """(offset of the first record, op) of each op in a data batch. `together`: new topics may be one op, for a reader
+        of what is committed (TopicsSet). Raises CorruptMetadata."""
 
 
 DIALECTS: dict[int | str, Dialect] = {
