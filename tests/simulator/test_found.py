@@ -80,6 +80,7 @@ FOUND = [
     ("failed_sync_is_final", "failing disks", 105),
     ("no_acknowledged_record_lost", "failing disks", 47),
     ("nothing_deleted_unasked", "failing disks", 20001),
+    ("failed_sync_is_final", "failing disks", 50369),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -10,6 +10,7 @@ from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.scrubbing import SegmentScrub
 from actors.node.roles.broker.log import batch_restoration
 from actors.node.roles.broker.log.batch_restoration import BatchRestoration
+from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.scrubber import Scrubber
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -512,3 +513,25 @@ def test_the_name_of_a_partition_that_has_gone_meanwhile_is_not_written(monkeypa
     t.until(lambda: _scrubber(t, broker).faults_found > 0)
     t.world.run_for(3_000)
     assert t.file(broker, path) == rotten
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000000.index", "leader-epoch-checkpoint"])
+@pytest.mark.parametrize("directory", [0, 1])
+def test_a_sync_of_what_was_mended_that_fails_is_final(
+    name: str, directory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What of the log is on the disk is unknown then: its directory goes offline, or the broker stops where it has no
+    other, or needs this one for more."""
+    monkeypatch.setattr(LogDirectories, "place", lambda self, topic_id, number: list(self.paths())[directory][1])
+    t = _written(directories=2)
+    process = t.cluster.brokers[t.leader]
+    disk = process.disks[directory]
+    disk.corrupt(f"{DIRECTORY}/{name}", len(disk.files[f"{DIRECTORY}/{name}"].data) - 3, 0x02)
+    disk.sync_fails = lambda path: path.startswith(DIRECTORY)
+    t.until(lambda: disk.failed_syncs > 0)
+    t.world.run_for(50)
+    if directory:
+        assert process.stopped_with is None
+        assert process.node.broker.logs.directories.failed(disk)
+    else:
+        assert process.stopped_with is not None and "cannot be made durable" in process.stopped_with[1]

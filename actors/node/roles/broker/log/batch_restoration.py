@@ -53,7 +53,7 @@ class GoodCopy(NamedTuple):
 class BatchRestoration:
     """The way back of damaged batches in one broker's logs; one segment at a time.
 
-    `job(job, bytes)` and `sync(files, replacements)` make effects out of what is to be read and to be durable.
+    `job(job, bytes)` and `sync(log, files)` make effects out of what is to be read and to be durable.
     `is_here(partition, log)`: whether the log is still the partition's, and may be used."""
 
     def __init__(
@@ -62,7 +62,7 @@ class BatchRestoration:
         cache: MetadataCache,
         listener: str,
         job: Callable[[Callable[[], Any], int], Effect],
-        sync: Callable[[list[Any], list[Any]], Effect],
+        sync: Callable[[PartitionLog, list[Any]], Effect],
         is_here: Callable[[Partition, PartitionLog], bool],
     ) -> None:
         self._channels = channels
@@ -98,7 +98,7 @@ class BatchRestoration:
                 if (log.sparse and not _same(stored, data)) or _harms(differs, position, faults):
                     self.unfit = given.source
                     return restored
-                yield from self._put_back(segment, position, differs, data)
+                yield from self._put_back(log, segment, position, differs, data)
                 restored += 1
                 position, offset = position + len(data), given.last_offset + 1
             exact = position == fault.position + fault.size
@@ -120,12 +120,12 @@ class BatchRestoration:
                 return False
         return True
 
-    def _put_back(self, segment: Segment, position: int, differs: Array, data: memoryview) -> Steps:
+    def _put_back(self, log: PartitionLog, segment: Segment, position: int, differs: Array, data: memoryview) -> Steps:
         """Write the bytes that differ. Raises DiskFull, DiskFailed."""
         if differs.any():
             first, behind = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
             segment.log.overwrite(position + first, data[first:behind])
-        yield self._sync([segment.log], [])
+        yield self._sync(log, [segment.log])
 
     def _ask(self, partition: Partition, log: PartitionLog, offset: int) -> Steps:
         """The batch that begins at an offset, as another replica has it; in a log with gaps the first one from there

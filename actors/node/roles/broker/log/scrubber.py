@@ -4,7 +4,8 @@
 
 1. One log directory at a time, in the order of its partitions' names, sealed segments that are durable here. Where a reading
    has come to is in `scrub-checkpoint` in the directory, so that a restart goes on there; the next one begins
-   rayft.log.scrub.interval.ms after this one began.
+   rayft.log.scrub.interval.ms after this one began. Of directories that are due the one is next whose last reading began
+   first, so that none waits for ever.
 2. A piece is read by a job outside the loop. Between two of them the settings are read anew, and the reading waits as long
    as rayft.log.scrub.bytes.per.second wants.
 3. What is gone, or was cut, cleaned, moved or deleted meanwhile, is no fault: it is left, and the reading goes on behind it.
@@ -15,6 +16,8 @@
    has these offsets sound, in other batches, the replica is given up as a whole as if a reader had found the damage
    (`unreadable_storage.py`).
 7. An error of the device is the directory's, as anywhere else, and says nothing about what is in it.
+8. A sync of a log's files that fails is final, as that of a flush: it is unknown what of a log is lost then. The directory
+   goes offline, or this broker stops.
 """
 
 from collections.abc import Callable, Iterator
@@ -115,7 +118,7 @@ class Scrubber:
         """Monotonic time at which what has been read is within the limit again."""
         self._written_ms = 0
         self._restoration = BatchRestoration(
-            channels, cache, runtime.config.inter_broker_listener, self._job, self._sync, self._here
+            channels, cache, runtime.config.inter_broker_listener, self._job, self._sync_log, self._here
         )
         self.bytes_read = self.faults_found = self.faults_repaired = 0
         """The numbers since the start. All damage between two sound batches is one fault, and so is a small file."""
@@ -136,13 +139,17 @@ class Scrubber:
         self._next_ms = now.mono_ms + LOOK_MS
         if self._steps is not None or self._logs.closing or self._off:
             return
-        for _, disk in self._directories.paths():
-            reading = self._readings.setdefault(disk, DirectoryReading(disk))
-            if not self._directories.failed(disk) and reading.due(now, value("rayft.log.scrub.interval.ms")):
-                self._steps = self._read(reading)
-                self._go_on(None)
-                return
-        self._next_ms = now.mono_ms + IDLE_MS
+        readings = [
+            self._readings.setdefault(disk, DirectoryReading(disk))
+            for _, disk in self._directories.paths()
+            if not self._directories.failed(disk)
+        ]
+        due = [one for one in readings if one.due(now, value("rayft.log.scrub.interval.ms"))]
+        if due:  # the first directory may be due again before the others had their turn
+            self._steps = self._read(min(due, key=lambda one: one.began_ms))
+            self._go_on(None)
+        else:
+            self._next_ms = now.mono_ms + IDLE_MS
 
     def deadline_ms(self) -> int:
         """The monotonic time at which `tick` is due."""
@@ -187,7 +194,21 @@ class Scrubber:
         return begin
 
     def _sync(self, files: list[File | Directory], replacements: list[tuple[Disk, str, bytes]]) -> Effect:
+        """Make small files durable."""
         return lambda then: self._runtime.sync(files, replacements, then)
+
+    def _sync_log(self, log: PartitionLog, files: list[File | Directory]) -> Effect:
+        """Make files of a log durable (rule 8)."""
+
+        def begin(then: Callable[[Result], None]) -> None:
+            self._runtime.sync(files, [], bound(self._synced, log, then))
+
+        return begin
+
+    def _synced(self, log: PartitionLog, then: Callable[[Result], None], result: Result) -> None:
+        if isinstance(result, DiskFailed) and not self._logs.failures.fail(self._replicas, log.disk, result):
+            self._runtime.stop(1, f"what was mended in {log.directory} cannot be made durable: {result}")
+        then(result)
 
     def _spend(self, size: int) -> None:
         self.bytes_read += size
@@ -396,7 +417,7 @@ class Scrubber:
             log.indexes.forget(segment)
             files = segment.replace_index(again.rebuild)
             log.indexes.touch(segment)
-            yield self._sync([*files, log.names.listing], [])
+            yield self._sync_log(log, [*files, log.names.listing])
             for ending in wrong:
                 self._mended(log, found.path(ending))
         aborted, layout = segment.aborted, log.layout
@@ -452,9 +473,12 @@ class Scrubber:
 
     def _flushed(self, partition: Partition) -> Steps:
         """Go on when what the log wants to write again is durable."""
-        result = yield lambda then: self._logs.flushes.flush(self._replicas, [partition], then)
-        if isinstance(result, Exception):
-            raise result
+        log = partition.log
+
+        def begin(then: Callable[[Result], None]) -> None:
+            self._logs.flushes.flush(self._replicas, [partition], bound(self._synced, log, then))
+
+        yield begin
 
     # ---- what is told
 
