@@ -1,8 +1,10 @@
 """A replica is in one log directory of its broker, and what has been moved is whole.
 
 Beside it there may be the future log of a move that is under way, and for as long as the name of a future log that has taken
-the place is not on the disk the log that it has replaced. When a log has taken the place of another, everything in it that
-is committed is compared.
+the place is not on the disk the log that it has replaced. A log that goes has its name until there is room for another one,
+or, where the device fails in a directory without which the broker cannot go on, until the next start. Until then nothing begins
+under that name, and the marks of a move say which of two counts. When a log has taken the place of another, everything in it
+that is committed is compared.
 """
 
 from typing import Any
@@ -48,7 +50,7 @@ class OneDirectory:
     def _look(self, process: Any) -> None:
         logs, replicas = process.node.broker.logs, process.node.broker.replicas
         left = {(id(log.disk), log.directory) for log in logs.futures.superseded}
-        left |= {(id(disk), name) for disk, name in logs.retired.stuck}
+        left |= {(id(disk), name) for disk, name in logs.retired.left()}
         filled = [*logs.futures.by_partition.values(), *logs.futures.resumed.values()]
         futures = {(id(log.disk), log.directory) for log in filled}
         futures |= {(id(place.disk), one.name) for found in logs.claims.futures.values() for place, one in found}
@@ -62,7 +64,7 @@ class OneDirectory:
                 topic, number, suffix = parsed
                 partition, place = replicas.get(topic, number), (id(disk), directory)
                 kept = partition is None and (logs.directories.offline_count or replicas.offline)
-                if suffix and place not in futures and not kept:
+                if suffix and place not in futures and place not in left and not kept:
                     raise Violation(self.name, f"{process.name} has left {directory} behind")
                 if partition is not None and not suffix and partition.log.disk is not disk and place not in left:
                     raise Violation(self.name, f"{process.name} has {partition_name(topic, number)} twice")

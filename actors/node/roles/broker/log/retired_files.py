@@ -41,6 +41,10 @@ class RetiredFiles:
         self._waiting: dict[tuple[Disk, str], dict[tuple[bytes, int], None]] = {}
         """(disk, name) that is `stuck` -> the replicas that are to begin under it."""
 
+    def left(self) -> set[tuple[Disk, str]]:
+        """(disk, name) of what goes and still has its name: until there is room for another one, or until the next start."""
+        return self._given_up.union(self.stuck)
+
     # ---- whole logs
 
     def drop(self, partition: Partition, log: PartitionLog) -> None:
