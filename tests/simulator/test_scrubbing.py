@@ -287,7 +287,7 @@ def _first_only(monkeypatch):
 
 def _mended_in_memory(monkeypatch):
     """Have the scrubber not write what it puts back."""
-    monkeypatch.setattr(BatchRestoration, "_put_back", lambda self, segment, position, stored, data: iter(()))
+    monkeypatch.setattr(BatchRestoration, "_put_back", lambda self, log, segment, position, stored, data: iter(()))
 
 
 def _at_the_end():
