@@ -145,3 +145,27 @@ def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
     t.until(lambda: t.isr == {1, 2, 3})
     world.run_for(2_000)
     assert t.file(leader, FILE) == sound
+
+
+@pytest.mark.parametrize("reader", ["consumer", "replica"])
+def test_a_leader_whose_only_directory_fails_in_reads_leads_no_more(reader):
+    """The error comes at once, and not from a job: the file was opened before. A follower that needs these bytes would
+    never be in sync, though another member has them."""
+    t = _written()
+    world, brokers, leader = t.world, t.cluster.brokers, t.leader
+    process, follower = brokers[leader], brokers[leader % 3 + 1]
+    process.disk.fault = lambda operation, path: errno.EIO if operation == "read" and path == FILE else 0
+    if reader == "consumer":
+        answer = t.fetch()
+        assert answer is None or answer.error_code == 56
+    else:
+        follower.kill()
+        follower.disk.remove(DIRECTORY)
+        world.run_for(500)
+        follower.start()
+    t.until(lambda: process.stopped_with is not None)
+    assert process.stopped_with[0] == 1 and t.leader not in (leader, -1)
+    process.disk.fault = None
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    assert len(t.read()) == 12

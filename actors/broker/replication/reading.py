@@ -164,6 +164,8 @@ def look(
     except RequestRefused as refused:
         return _refusal(partition, entry, refused.code, reader)
     except DiskFailed as error:
+        if error.errno is not None and reader.replica != RESTORER:
+            partition.unreadable = True  # as where a job has read it: the directory may be one that stays
         if partition not in replicas.unreadable:
             replicas.reports.append(f"cannot read {partition!r}: {error}")
         if partition.unreadable:
