@@ -1,10 +1,12 @@
 """Snapshots of the metadata in whole nodes: where they end, which node takes them, and reads of what they replaced."""
 
+import errno
 from typing import Any
 
 import pytest
 
 from actors.node.quorum import log as metadata_log
+from actors.ports import DiskFull
 from actors.wire.messages import message
 from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
@@ -67,6 +69,61 @@ def test_a_broker_without_metadata_goes_on_behind_such_a_snapshot() -> None:
     broker.disk.remove("__kafka_metadata-0")
     broker.start()
     lab.settle(lambda: broker.node.broker.availability.serving, 60_000)
+    assert broker.node.broker.cache.image.topic("precious") >= 0
+
+
+@pytest.mark.parametrize("operation", ["open", "read"])
+def test_a_snapshot_for_which_the_leader_has_no_descriptor_is_sent_when_it_has_one(operation: str) -> None:
+    lab, active = straddled()
+    lab.settle(lambda: active.node.quorum.store.checkpoints.latest.end_offset > 0)
+    broker, refused = lab.cluster.brokers[3], []
+
+    def fault(one: str, path: str) -> int:
+        if one != operation or not path.endswith(".checkpoint"):
+            return 0
+        refused.append(path)
+        return errno.EMFILE
+
+    broker.crash()
+    broker.disk.remove("__kafka_metadata-0")
+    active.disk.fault = fault
+    broker.start()
+    lab.settle(lambda: len(refused) > 3)
+    active.disk.fault = None
+    lab.settle(lambda: broker.node.broker.availability.serving, 60_000)
+    assert active.stopped_with is None and all("until there is a descriptor" in one for one in lab.world.errors)
+    assert broker.node.broker.cache.image.topic("precious") >= 0
+
+
+@pytest.mark.parametrize("operation", ["settle", "read"])
+def test_a_received_snapshot_for_which_there_is_no_room_is_taken_in_when_there_is_some(operation: str) -> None:
+    """It is on the disk under another name; what fails is that it is made durable, or that it is read back."""
+    lab, active = straddled()
+    lab.settle(lambda: active.node.quorum.store.checkpoints.latest.end_offset > 0)
+    broker = lab.cluster.brokers[3]
+    broker.crash()
+    broker.disk.remove("__kafka_metadata-0")
+    broker.start()
+    runtime, refused = broker.node.runtime, []
+    sync, work = runtime.sync, runtime.work
+
+    def short(files: Any, replacements: Any, then: Any, *rest: Any, **more: Any) -> None:
+        if operation == "settle" and any(file.path.endswith(".part") for file in files) and len(refused) < 3:
+            refused.append(files)
+            then(DiskFull(errno.ENOSPC, "no room"))
+        else:
+            sync(files, replacements, then, *rest, **more)
+
+    def unread(job: Any, then: Any, *rest: Any) -> None:
+        if operation == "read" and "verify" in job.__qualname__ and len(refused) < 3:
+            refused.append(job)
+            then(DiskFull(errno.EMFILE, "no descriptor"))
+        else:
+            work(job, then, *rest)
+
+    runtime.sync, runtime.work = short, unread
+    lab.settle(lambda: broker.node.broker.availability.serving, 60_000)
+    assert len(refused) == 3 and broker.stopped_with is None
     assert broker.node.broker.cache.image.topic("precious") >= 0
 
 

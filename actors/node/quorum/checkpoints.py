@@ -10,8 +10,9 @@ Rules:
 2. Nothing is unlinked by the loop.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile, checkpoint_name, checkpoint_of
 from actors.ports import Buffer, Disk, DiskFull, File
@@ -43,6 +44,15 @@ def check(data: Buffer) -> Damage | None:
     return None
 
 
+class Missed(NamedTuple):
+    """What a slice needs from the disk."""
+
+    job: Callable[[], Any]
+    """Outside the loop; raises DiskFull, DiskFailed, FileNotFoundError."""
+    take: Callable[[Any], None]
+    """Takes its result."""
+
+
 class Checkpoints:
     """The checkpoints of one directory, oldest first."""
 
@@ -52,8 +62,8 @@ class Checkpoints:
         self.ids: list[SnapshotId] = []
         self.garbage: list[tuple[str, File | None]] = []
         """Renamed files that wait to be unlinked."""
-        self.missed: tuple[File, int, int] | None = None
-        """File, position and size that the last `slice` which answered None needs."""
+        self.missed: Missed | None = None
+        """What the last `slice` which answered None needs."""
         self._open: dict[SnapshotId, File] = {}
         self._warm: tuple[SnapshotId, int, memoryview] | None = None
         self._part: tuple[SnapshotId, File] | None = None
@@ -92,26 +102,37 @@ class Checkpoints:
         return self._file(snapshot)
 
     def slice(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
-        """A slice of a checkpoint, as `LogReader.read_snapshot` returns it."""
+        """A slice of a checkpoint, as `LogReader.read_snapshot` returns it. None: it is not in memory, or there is no
+        descriptor for it; see `missed`."""
         if snapshot not in self.ids:
             raise FileNotFoundError(self.path(snapshot))
-        file = self._file(snapshot)
+        try:
+            file = self._file(snapshot)
+        except DiskFull:  # there is no descriptor
+            self.missed = Missed(partial(self.disk.open, self.path(snapshot)), partial(self._opened, snapshot))
+            return None
         size = min(bytes_max, max(file.size - position, 0))
         if position < 0 or size == 0:
             return SnapshotSlice(file.size, b"")
         if self._warm is not None and self._warm[:2] == (snapshot, position):
             return SnapshotSlice(file.size, self._warm[2][:size])
-        data = file.read(position, size)
+        try:
+            data = file.read(position, size)
+        except DiskFull:
+            data = None
         if data is None:
-            self.missed = (file, position, size)
+            self.missed = Missed(partial(file.read_cold, position, size), partial(self._warmed, file, position))
             return None
         return SnapshotSlice(file.size, data)
 
-    def warm(self, file: File, position: int, data: memoryview) -> None:
-        """Take the bytes of a slice that was not in memory."""
+    def _warmed(self, file: File, position: int, data: memoryview) -> None:
         for snapshot, known in self._open.items():
             if known is file:
                 self._warm = (snapshot, position, data)
+
+    def _opened(self, snapshot: SnapshotId, file: File) -> None:
+        if snapshot not in self.ids or self._open.setdefault(snapshot, file) is not file:
+            file.close()
 
     def _file(self, snapshot: SnapshotId) -> File:
         file = self._open.get(snapshot)

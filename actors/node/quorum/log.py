@@ -292,7 +292,10 @@ class MetadataLog:
             data = self._warm[2]
             if len(data) >= min(size, segment.file.size - position):
                 return data
-        found = segment.file.read(position, size)
+        try:
+            found = segment.file.read(position, size)
+        except DiskFull:  # there is no descriptor: the job waits for one
+            found = None
         if found is None:
             file = segment.file
             self.missed = ColdRead(segment.base_offset, position, self._cuts, lambda: file.read_cold(position, size))

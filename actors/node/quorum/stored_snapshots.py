@@ -1,14 +1,17 @@
 """The way of snapshots to the disk: those that a role has taken, and those that a leader has sent (KIP-630).
 
 This file alone decides when a snapshot gets its name: one of our own once everything below its end is committed and durable
-here; a received one once it is durable and was read back whole. One that cannot be made, as the image has something that
+here; a received one once it is durable and was read back whole, which is tried until there is room and a descriptor for it.
+One that cannot be made, as the image has something that
 the format cannot say, ends no node: all of them have that image, and the log has everything. It is given up for a newer one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from actors.node.quorum.checkpoints import verify
 from actors.node.quorum.store import Store
+from actors.node.quorum.syncs import FULL_RETRY_MS
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Content, DiskFailed, DiskFull, NotMade
 from actors.raft import Raft, SnapshotId
@@ -73,7 +76,9 @@ class StoredSnapshots:
         def checked(result: Any) -> None:
             if not checkpoints.receives(file):
                 return  # given up, and perhaps unlinked, for one that another leader sends
-            if isinstance(result, Exception):
+            if isinstance(result, DiskFull):
+                later(result, lambda: runtime.work(check, checked))
+            elif isinstance(result, Exception):
                 runtime.stop(1, f"a received checkpoint cannot be read: {result}")
             else:
                 damage, voters = result
@@ -88,9 +93,19 @@ class StoredSnapshots:
             return damage, self._store.voters_of(file.read_cold(0, HEAD_BYTES)) if damage is None else None
 
         def durable(result: Exception | None) -> None:
-            if result is not None:
+            if isinstance(result, DiskFull):
+                later(result, sync)
+            elif result is not None:
                 runtime.stop(1, f"a received checkpoint cannot be made durable: {result}")
             else:
                 runtime.work(check, checked)
 
-        runtime.sync((file,), (), durable)
+        def sync() -> None:
+            if checkpoints.receives(file):
+                runtime.sync((file,), (), durable)
+
+        def later(full: DiskFull, again: Callable[[], None]) -> None:
+            runtime.log.error(f"a received checkpoint waits until there is room and a descriptor: {full}")
+            runtime.waiting.timers.at(runtime.now.mono_ms + FULL_RETRY_MS, again)
+
+        sync()

@@ -5,9 +5,11 @@ This file alone decides when these are done. Each is outside the loop, and no re
 what is not in memory.
 """
 
+from functools import partial
 from typing import Any
 
 from actors.node.quorum import files
+from actors.node.quorum.checkpoints import Missed
 from actors.node.quorum.store import Store
 from actors.node.quorum.syncs import FULL_RETRY_MS
 from actors.node.runtime.runtime import Runtime
@@ -75,16 +77,24 @@ class Upkeep:
         again()
 
     def read_missed(self) -> None:
-        """Read from the disk what was missed in memory; raft and the replay then look again."""
+        """Read from the disk what was missed in memory; raft and the replay then look again. It is tried until there is a
+        descriptor for it."""
         runtime, raft = self._runtime, self._raft
         log, checkpoints = self._store.log, self._store.checkpoints
-        cold, piece = log.missed, checkpoints.missed
-        if self._reading or (cold is None and piece is None):
+        cold, missed = log.missed, checkpoints.missed
+        if cold is not None:
+            missed = Missed(cold.job, partial(log.warm, cold))
+        if self._reading or missed is None:
             return
         self._reading = True
         log.missed = checkpoints.missed = None
+        job, take = missed
 
         def read(result: Any) -> None:
+            if isinstance(result, DiskFull):
+                runtime.log.error(f"metadata is not read from the disk until there is a descriptor: {result}")
+                runtime.waiting.timers.at(runtime.now.mono_ms + FULL_RETRY_MS, lambda: runtime.work(job, read))
+                return
             self._reading = False
             if isinstance(result, FileNotFoundError):
                 raft.warmed()  # deleted meanwhile, behind a newer snapshot: the reader is told so
@@ -92,17 +102,10 @@ class Upkeep:
             if isinstance(result, Exception):
                 runtime.stop(1, f"the metadata log cannot be read: {result}")
                 return
-            if cold is not None:
-                log.warm(cold, result)
-            elif piece is not None:
-                checkpoints.warm(piece[0], piece[1], result)
+            take(result)
             raft.warmed()
 
-        if cold is not None:
-            runtime.work(cold.job, read)
-        elif piece is not None:
-            file, position, size = piece
-            runtime.work(lambda: file.read_cold(position, size), read)
+        runtime.work(job, read)
 
     def sweep(self) -> None:
         """Unlink what was given up. What finds no room or no descriptor for it is tried again."""

@@ -1,10 +1,12 @@
 """Files of checkpoints: which are kept, what is received, and what a power cut has left half done."""
 
+import errno
+
 import pytest
 
 from actors.node.quorum.checkpoints import Checkpoints, check
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile
-from actors.ports import Buffer
+from actors.ports import Buffer, DiskFull
 from actors.raft import SnapshotId
 from fastpath.records.batch import Builder
 from tests.simulator.disk import VirtualDisk
@@ -59,11 +61,38 @@ def test_a_checkpoint_is_given_in_slices() -> None:
         held.slice(OLD, 0, 100)
     disk.cold = lambda *_: True
     assert held.slice(NEW, 7, 100) is None and held.missed is not None
-    file, position, size = held.missed
-    held.warm(file, position, memoryview(WHOLE)[7:107])
+    job, take = held.missed
+    data = job()
+    take(data)
     warm = held.slice(NEW, 7, 50)
-    assert (position, size) == (7, 100) and warm is not None and bytes(warm.data) == WHOLE[7:57]
+    assert bytes(data) == WHOLE[7:107] and warm is not None and bytes(warm.data) == WHOLE[7:57]
     assert held.slice(NEW, 8, 50) is None, "of another place nothing is at hand"
+
+
+@pytest.mark.parametrize("operation", ["open", "read"])
+def test_a_slice_for_which_there_is_no_descriptor_is_left_to_a_job(operation: str) -> None:
+    disk, held = made(NEW)
+    disk.fault = lambda one, path: errno.EMFILE if one == operation else 0
+    assert held.slice(NEW, 7, 50) is None and held.missed is not None
+    job, take = held.missed
+    with pytest.raises(DiskFull):
+        job()
+    disk.fault = None
+    take(job())
+    found = held.slice(NEW, 7, 50)
+    assert found is not None and bytes(found.data) == WHOLE[7:57]
+
+
+def test_a_checkpoint_that_has_gone_while_it_was_opened_is_not_kept_open() -> None:
+    disk, held = made(NEW)
+    disk.fault = lambda one, path: errno.EMFILE if one == "open" else 0
+    assert held.slice(NEW, 0, 50) is None and held.missed is not None
+    disk.fault = None
+    job, take = held.missed
+    file = job()
+    held.ids.clear()
+    take(file)
+    assert file.closed
 
 
 def test_a_received_file_has_its_name_only_when_it_is_whole() -> None:

@@ -118,6 +118,20 @@ def test_cold_reads_are_asked_for_and_served() -> None:
     assert bytes(found[0].data) == bytes(made[5].data)
 
 
+def test_a_read_for_which_there_is_no_descriptor_is_left_to_a_job() -> None:
+    disk = VirtualDisk()
+    made = filled(disk)
+    log = new(disk)
+    disk.fault = lambda operation, path: errno.EMFILE if operation == "read" else 0
+    assert log.read(10, 100) is None
+    missed = log.missed
+    assert missed is not None
+    disk.fault = None
+    log.warm(missed, missed.job())
+    found = log.read(10, 100)
+    assert found is not None and bytes(found[0].data) == bytes(made[5].data)
+
+
 @pytest.mark.parametrize("restart", [False, True])
 def test_what_was_read_before_a_cut_is_not_served_after_it(restart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_log, "TAIL_BYTES_MAX", 200)
