@@ -81,6 +81,9 @@ FOUND = [
     ("no_acknowledged_record_lost", "failing disks", 47),
     ("nothing_deleted_unasked", "failing disks", 20001),
     ("failed_sync_is_final", "failing disks", 50369),
+    ("liveness", "failing disks", 50270),
+    ("liveness", "failing disks", 50380),
+    ("no_handler_fails", "failing disks", 50103),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

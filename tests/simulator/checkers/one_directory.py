@@ -3,7 +3,7 @@
 Beside it there may be the future log of a move that is under way, and for as long as the name of a future log that has taken
 the place is not on the disk the log that it has replaced. A log that goes has its name until there is room for another one,
 or, where the device fails in a directory without which the broker cannot go on, until the next start. Until then nothing
-begins under that name, and the marks of a move say which of two counts. When a log has taken the place of another, everything
+begins under that name, and the marks of a move say which of two counts. When a log has taken the place of another, all
 in it that is committed is compared.
 """
 
