@@ -183,6 +183,8 @@ def measure(partitions: int) -> list[Row]:
     host = filled(range(1, 4), partitions, 3)
     lost(host, 1, 2, 3)
     line("all brokers are lost at once").drain(host)
+    joined(host, 1, 2, 3)
+    taken_over(host, line("takeover as they come back, hardly any has a leader"))
 
     host = filled(range(1, 4), partitions, 3)
     shrink, decode = line("a leader of a third shrinks all ISRs"), line("  its requests decoded, answers encoded")

@@ -14,11 +14,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from actors.metadata.ops import CorruptMetadata
+from actors.metadata.snapshot import InPieces, verified_batches
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile, checkpoint_name, checkpoint_of
 from actors.ports import Buffer, Disk, DiskFull, File
 from actors.raft import SnapshotId, SnapshotSlice
-from fastpath.records import batch as batches
 from fastpath.records.batch import CorruptBatch
+
+HEAD_BYTES = 1 << 20
+"""How many bytes of a checkpoint are read to see its first batch, which names the voters."""
 
 
 class Damage(NamedTuple):
@@ -28,20 +32,17 @@ class Damage(NamedTuple):
     reason: str
 
 
-def verify(file: File) -> Damage | None:
-    """Check a received file; returns the damage, or None. Blocking; touches nothing but the file."""
-    return check(file.read_cold(0, file.size))
-
-
-def check(data: Buffer) -> Damage | None:
-    """Check every batch of a checkpoint, and that there is one; returns the damage, or None."""
+def verify(data: Buffer | InPieces) -> Damage | None:
+    """Check every batch of a checkpoint, and that there is one; returns the damage, or None. Blocking; touches nothing but
+    the file, of which it holds a piece at a time: one of a million partitions has 70 MB."""
     position = 0
     try:
-        while position < len(data) or position == 0:
-            position += batches.verify(data, position).size
-    except CorruptBatch as error:
-        return Damage(position, error.reason)
-    return None
+        for batch in verified_batches(data):
+            position += len(batch.data)
+    except CorruptMetadata as error:
+        cause = error.__cause__
+        return Damage(position, cause.reason if isinstance(cause, CorruptBatch) else error.reason)
+    return None if position else Damage(0, "the file is empty")
 
 
 class Missed(NamedTuple):
@@ -83,19 +84,19 @@ class Checkpoints:
         found = (checkpoint_of(name) for name in self.disk.names(self.directory))
         self.ids = sorted(one for one in found if one is not None)
 
-    def newest(self) -> memoryview:
-        """The whole newest checkpoint, empty if there is none. Raises DamagedFile, DiskFailed; may block."""
+    def head(self) -> memoryview:
+        """The first `HEAD_BYTES` of the newest checkpoint, all of which is sound; empty if there is none. Raises
+        DamagedFile, DiskFailed; may block."""
         if not self.ids:
             return memoryview(b"")
         file = self._file(self.ids[-1])
-        data = file.read_cold(0, file.size)
-        damage = check(data)
+        damage = verify(file)
         if damage is not None:
             raise DamagedFile(
                 f"{file.path} is damaged at byte {damage.position} ({damage.reason}). Restore it from a copy, or empty "
                 f"the directory and let this node fetch the metadata from the others"
             )
-        return data
+        return file.read_cold(0, HEAD_BYTES)
 
     def load(self, snapshot: SnapshotId) -> File:
         """The file of a checkpoint, to be read piece by piece, which may block. Raises FileNotFoundError, DiskFailed."""

@@ -77,10 +77,10 @@ class Store:
     def recover(self, now_ms: int) -> Recovered:
         """Read everything but `joined`. Raises DamagedFile, DiskFailed."""
         self.checkpoints.recover()
-        checkpoint = self.checkpoints.newest()
+        head = self.checkpoints.head()
         newest = self.checkpoints.latest or NO_SNAPSHOT
         entries: list[tuple[int, int]] = []
-        named = self.voters_of(checkpoint)
+        named = self.voters_of(head)
         voters = [] if named is None else [(newest.end_offset - 1, named)]
 
         def seen(batch: Batch, attributes: int) -> None:

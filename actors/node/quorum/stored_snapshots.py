@@ -9,15 +9,12 @@ the format cannot say, ends no node: all of them have that image, and the log ha
 from collections.abc import Callable
 from typing import Any
 
-from actors.node.quorum.checkpoints import verify
+from actors.node.quorum.checkpoints import HEAD_BYTES, verify
 from actors.node.quorum.store import Store
 from actors.node.quorum.syncs import FULL_RETRY_MS
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Content, DiskFailed, DiskFull, NotMade
 from actors.raft import Raft, SnapshotId
-
-HEAD_BYTES = 1 << 20
-"""How many bytes of a checkpoint are read to see its first batch, which names the voters."""
 
 
 class StoredSnapshots:

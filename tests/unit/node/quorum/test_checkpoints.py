@@ -4,7 +4,8 @@ import errno
 
 import pytest
 
-from actors.node.quorum.checkpoints import Checkpoints, check
+from actors.metadata.snapshot import PIECE_BYTES
+from actors.node.quorum.checkpoints import HEAD_BYTES, Checkpoints, verify
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile
 from actors.ports import Buffer, DiskFull
 from actors.raft import SnapshotId
@@ -101,9 +102,9 @@ def test_a_received_file_has_its_name_only_when_it_is_whole() -> None:
     file = held.write_part(NEW, 0, WHOLE[:half])
     assert held.receives(file) and held.latest == OLD and disk.exists(held.path(NEW) + PART)
     held.write_part(NEW, half, WHOLE[half:])
-    assert check(file.read_cold(0, file.size)) is None
+    assert verify(file) is None
     held.adopt_part(NEW)
-    assert held.ids == [NEW] and bytes(held.newest()) == WHOLE and not disk.exists(held.path(NEW) + PART)
+    assert held.ids == [NEW] and bytes(held.head()) == WHOLE and not disk.exists(held.path(NEW) + PART)
     assert not disk.exists(held.path(OLD)), "it is in the way of what the new one stands for"
 
 
@@ -118,7 +119,7 @@ def test_another_snapshot_or_a_new_beginning_takes_the_place_of_what_was_receive
 
 def test_what_is_not_kept_goes_by_another_name_first() -> None:
     disk, held = made(OLD, NEW)
-    held.newest()
+    held.head()
     stored(disk, held.path(NEWER))
     held.keep([NEW], NEWER)
     assert held.ids == [NEW, NEWER] and not disk.exists(held.path(OLD))
@@ -139,7 +140,7 @@ def test_what_is_not_kept_goes_by_another_name_first() -> None:
     ],
 )
 def test_damage_is_told_with_its_place_and_what_to_do(data: bytes, position: int) -> None:
-    damage = check(data)
+    damage = verify(data)
     assert damage is not None and damage.position == position
     disk, held = made()
     stored(disk, held.path(NEW), data)
@@ -147,9 +148,43 @@ def test_damage_is_told_with_its_place_and_what_to_do(data: bytes, position: int
     with pytest.raises(
         DamagedFile, match=f"damaged at byte {position} .*Restore it from a copy, or empty the directory"
     ):
-        held.newest()
+        held.head()
 
 
 def test_without_a_checkpoint_there_is_nothing_to_load() -> None:
     _, held = made()
-    assert held.latest is None and bytes(held.newest()) == b""
+    assert held.latest is None and bytes(held.head()) == b""
+
+
+class Pieces:
+    """A checkpoint that says how much of it is read at once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
+        self.size = len(data)
+        self.most = 0
+
+    def read_cold(self, position: int, size: int) -> memoryview:
+        piece = self._data[position : position + size]
+        self.most = max(self.most, len(piece))
+        return piece
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_large_checkpoint_is_never_in_memory_as_a_whole(damaged: bool) -> None:
+    """A new node receives one of 70 MB for a million partitions, and checks it before it loads it."""
+    one = batch(bytes(1 << 20))
+    data = bytearray(one * 12)
+    if damaged:
+        data[-1] ^= 1
+    file = Pieces(bytes(data))
+    damage = verify(file)
+    assert (damage is not None and damage.position == 11 * len(one)) if damaged else damage is None
+    assert 0 < file.most <= PIECE_BYTES < file.size
+
+
+def test_a_start_reads_the_head_of_a_checkpoint_and_no_more() -> None:
+    disk, held = made()
+    stored(disk, held.path(NEW), batch(b"head") + batch(bytes(1 << 20)))
+    held.recover()
+    assert len(held.head()) == HEAD_BYTES
