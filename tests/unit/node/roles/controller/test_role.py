@@ -13,6 +13,7 @@ from actors.controller.brokers.unregistration import unregister_broker
 from actors.controller.configs import incremental_alter_configs
 from actors.controller.options import options
 from actors.controller.partitions.alter_isr import alter_isr
+from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.partitions.topics import create_topics
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.snapshots import controller_heartbeat
@@ -741,6 +742,40 @@ def test_a_takeover_with_20000_partitions_without_a_leader_looks_at_each_of_them
         host.turn()
     assert [row for row, _, _ in looked] == [0, *(after for _, after, _ in looked[:-1])] and looked[-1][1] == -1
     assert max(cost for _, _, cost in looked) <= 20 and len(looked) > 3
+
+
+def test_a_takeover_with_20000_reassignments_and_150_brokers_goes_in_bounded_turns(monkeypatch):
+    host = Host()
+    host.lead()
+    joined(host, *range(1, 151))
+    filled(host, 20_000, 1)
+    image, kind = host.controller.image, message("AlterPartitionReassignmentsRequest")
+    for row in list(image.topics()):
+        moved = [
+            kind.ReassignablePartition(
+                partition_index=image.number(one), replicas=[(image.replicas(one)[0] + 70) % 150 + 1]
+            )
+            for one in image.topic_partitions(row)
+        ]
+        topics = [kind.ReassignableTopic(name=image.topic_name(row), partitions=moved)]
+        host.controller._run(alter_partition_reassignments, kind(topics=topics))
+    host.turn()
+    assert sum(image.is_moving(one) for row in image.topics() for one in image.topic_partitions(row)) == 20_000
+    spent = []
+    come_back = fencing_passes.come_back
+
+    def searched(*given):
+        found = come_back(*given)
+        spent.append(found.reply.cost)
+        return found
+
+    monkeypatch.setattr(fencing_passes, "come_back", searched)
+    host.controller.lost()
+    host.lead(epoch=2)
+    while host.controller._pending():
+        host.turn()
+    assert 0 < len(spent) and max(spent) <= 1.1 * fencing_passes.SLICE_COST
+    assert sum(spent) <= 3 * 20_000, "all brokers that have a lease share one look"
 
 
 @pytest.mark.parametrize("validate_only", [False, True])

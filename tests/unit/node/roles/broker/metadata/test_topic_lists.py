@@ -31,6 +31,12 @@ class Written(TopicAnswers):
         Written.most = max(Written.most, self.looked - before)
         return found
 
+    def go_on(self, most: int) -> int:
+        before = self.looked
+        found = super().go_on(most)
+        Written.partitions += self.looked - before
+        return found
+
 
 class Scene:
     """A broker that knows many partitions, and clients that ask for all of them."""
@@ -78,10 +84,13 @@ class Scene:
             self.ms += 100
             self.turn()
 
-    def topics(self, conn: int, version: int = 12) -> list[Any]:
+    def answer(self, conn: int, api: str, version: int) -> Any:
         data = b"".join(map(bytes, self.parts[conn]))
         assert int.from_bytes(data[:4], "big") == len(data) - 4
-        found: list[Any] = framing.decode_response("Metadata", version, memoryview(data)[4:]).topics
+        return framing.decode_response(api, version, memoryview(data)[4:])
+
+    def topics(self, conn: int, version: int = 12) -> list[Any]:
+        found: list[Any] = self.answer(conn, "Metadata", version).topics
         return found
 
 
@@ -108,6 +117,30 @@ def test_eight_who_ask_at_once_get_one_list_that_is_written_once(scene: Scene) -
     assert {len(topic.partitions) for topic in found} == {PARTITIONS}
     size = sum(map(len, scene.parts[conns[0]]))
     assert 0 <= size - scene.lists.bytes_kept() < 1000, "what is kept is counted once"
+
+
+@pytest.mark.parametrize("begin", [0, 200, 380])
+def test_a_page_costs_by_what_it_holds_wherever_it_begins(scene: Scene, begin: int) -> None:
+    kind = message("DescribeTopicPartitionsRequest")
+    cursor = kind.Cursor(topic_name=f"t{begin:04}", partition_index=0)
+    conn = scene.lab.connect(PLAIN)
+    request = kind(topics=[], response_partition_limit=500, cursor=cursor)
+    scene.lab.send(conn, "DescribeTopicPartitions", 0, request)
+    scene.turns()
+    found = scene.answer(conn, "DescribeTopicPartitions", 0).topics
+    assert [topic.name for topic in found] == [f"t{number:04}" for number in range(begin, begin + 10)]
+    assert 500 <= Written.partitions <= 500 + PARTITIONS
+
+
+def test_a_hundred_topics_cost_by_what_they_have(scene: Scene) -> None:
+    kind = message("MetadataRequest")
+    names = [f"t{number:04}" for number in range(0, TOPICS, 4)]
+    conn = scene.lab.connect(PLAIN)
+    topics = [kind.MetadataRequestTopic(name=name) for name in names]
+    scene.lab.send(conn, "Metadata", 12, kind(topics=topics, allow_auto_topic_creation=False))
+    scene.turns()
+    assert sorted(topic.name for topic in scene.topics(conn)) == names
+    assert Written.partitions == len(names) * PARTITIONS
 
 
 def test_nothing_is_kept_of_a_list_that_was_read_and_is_not_asked_for(scene: Scene) -> None:
