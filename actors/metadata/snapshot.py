@@ -37,7 +37,7 @@ from fastpath.records import batch as batches
 RECORDS_MAX = 4096
 """Records in a batch of a snapshot."""
 
-PIECE_BYTES = 4 << 20
+PIECE_BYTES = 1 << 20
 """How much of a snapshot is read at once, unless a batch is larger."""
 LENGTH_AT, SIZE_BYTES = 8, 12
 """Where a batch has its length, an int32, and how many bytes are before what that counts."""

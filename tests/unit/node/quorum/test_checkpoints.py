@@ -173,7 +173,7 @@ class Pieces:
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_large_checkpoint_is_never_in_memory_as_a_whole(damaged: bool) -> None:
     """A new node receives one of 70 MB for a million partitions, and checks it before it loads it."""
-    one = batch(bytes(1 << 20))
+    one = batch(bytes(1 << 18))
     data = bytearray(one * 12)
     if damaged:
         data[-1] ^= 1
