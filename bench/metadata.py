@@ -119,6 +119,8 @@ class Bench:
         self.topics = 0
         self.looked_bytes = 0
         """What the last broker that began anew has taken at most."""
+        self.looked_seconds = 0.0
+        """The processor time that it has taken until it served."""
         self.broker_bytes = 0
         """What the broker took before anybody asked it for all topics."""
         self._changes = 0
@@ -150,6 +152,7 @@ class Bench:
             self._until_known(self.last, frames.Connection(("127.0.0.1", cluster.broker_ports[node]), 120))
             took = time.perf_counter() - begin
             self.looked_bytes = highest(cluster.processes[node].pid)
+            self.looked_seconds = processor_seconds(cluster.processes[node].pid)
             cluster.remove_broker(node)
         else:
             pid = cluster.pids[node]
@@ -166,6 +169,7 @@ class Bench:
             self._until_known(self.last)
             took = time.perf_counter() - begin
             self.looked_bytes = highest(cluster.pids[node])
+            self.looked_seconds = processor_seconds(cluster.pids[node])
             self.broker_bytes = self.resident()
         return took
 
@@ -228,6 +232,11 @@ class Bench:
 def highest(pid: int) -> int:
     """The most resident bytes that a process has had."""
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time that a process has taken, all threads that it has together."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def first(bench: Bench) -> float:
@@ -299,9 +308,37 @@ def repeated(bench: Bench, frame: bytes) -> float:
     return statistics.median(times)
 
 
+def some_spent(bench: Bench) -> float:
+    """Milliseconds of processor time of the broker for Metadata of a hundred topics."""
+    return spent(bench, bench.named())
+
+
+def page_spent(bench: Bench) -> float:
+    """Milliseconds of processor time of the broker for a page of DescribeTopicPartitions."""
+    return spent(bench, bench.page())
+
+
+def spent(bench: Bench, frame: bytes) -> float:
+    """Milliseconds of processor time of the broker for a request, over 200, after ten that are not counted."""
+    reader, pid = Reader(bench.side.broker), bench.side.pids()[1]
+    for _ in range(10):
+        reader.timed(frame)
+    begin = processor_seconds(pid)
+    for _ in range(200):
+        reader.timed(frame)
+    took = processor_seconds(pid) - begin
+    reader.close()
+    return took * 1000 / 200
+
+
 def look(bench: Bench) -> float:
     """Seconds of a new broker's first look."""
     return bench.begin_anew()
+
+
+def look_spent(bench: Bench) -> float:
+    """Seconds of processor time of that broker until it served."""
+    return bench.looked_seconds
 
 
 def looked(bench: Bench) -> float:
@@ -316,9 +353,12 @@ LINES = [
     Line("longest pause meanwhile", "ms", {0: 20}, pause),
     Line("the broker grows meanwhile by", "MB", {0: 64}, memory),
     Line("Metadata of 100 topics", "ms", {0: 1}, some),
+    Line("the processor time of these", "ms", {0: 1}, some_spent),
     Line("a page of DescribeTopicPartitions", "ms", {0: 3}, one_page),
+    Line("the page's processor time", "ms", {0: 3}, page_spent),
     Line("a new broker's first look", "s", {1_000_000: 1}, look),
-    Line("its memory", "MB", {1_000_000: 120}, looked),
+    Line("the look's processor time", "s", {1_000_000: 1}, look_spent),
+    Line("the look's memory", "MB", {1_000_000: 120}, looked),
 ]
 
 
