@@ -12,6 +12,7 @@ from actors.broker.log.names import Names
 from actors.broker.log.producer_snapshots import ProducerSnapshots
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, Aborted, CorruptTransactionIndex
 from actors.broker.log.segment import Segment
+from actors.ports import DiskFull
 from fastpath.records.batch import CorruptBatch
 
 Replacements = tuple[tuple[Segment, bytes], ...]
@@ -70,6 +71,12 @@ class AbortedIndexes:
         damage = None
         try:
             segment.aborted.truncate(end_offset, log_end_offset)
+        except DiskFull:  # memory is cut: the next flush replaces the file
+            if not segment.aborted.in_memory:
+                raise
+            segment.aborted.rewrite()
+            if segment not in self.rebuilt:
+                self.rebuilt.append(segment)
         except CorruptTransactionIndex:
             try:
                 entries = self.built_again(segment)

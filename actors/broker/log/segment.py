@@ -73,6 +73,14 @@ def _int(data: memoryview) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
+class NotCut(Exception):
+    """There is no room, or no descriptor, to cut a segment: it is what it was."""
+
+    def __init__(self, full: DiskFull) -> None:
+        super().__init__(str(full))
+        self.full = full
+
+
 class Segment:
     """One segment of a log, open for appends while it is the last one, and sealed after. Invariant: `index`, when
     loaded, covers every byte of `log`."""
@@ -429,21 +437,32 @@ class Segment:
 
     def truncate(self, offset: int) -> int:
         """Remove the batch that holds `offset` and all after it. Returns the end offset of what is left. Blocks a
-        little."""
-        if self.index is None:
-            index = self.load_index(cold=True)
-            assert index is not None
-            self.keep_index(index)
+        little. Raises NotCut: nothing is removed; DiskFull, DiskFailed."""
+        try:
+            if self.index is None:
+                index = self.load_index(cold=True)
+                assert index is not None
+                self.keep_index(index)
+            end = self.read(offset, NO_LIMIT, 0, cold=True)
+            assert end is not None
+            for suffix in (INDEX, TIME_INDEX):
+                self._index_file(suffix)  # there is a descriptor
+            if end.data:
+                self.log.truncate(end.start)
+        except DiskFull as error:
+            raise NotCut(error) from error
         index, self.offered = self.index, None
         assert index is not None
         self.cuts += 1
-        end = self.read(offset, NO_LIMIT, 0, cold=True)
-        assert end is not None
         if end.data:
-            self.log.truncate(end.start)
             offset = min(offset, batch_header.base_offset(end.data))
         index.truncate(offset)
-        self._cut_index_files(index)
+        try:
+            self._cut_index_files(index)
+        except DiskFull:  # what they have beyond it goes with the next flush
+            sizes = index.offsets.size_bytes, index.times.size_bytes
+            trusted = self.trusted or sizes
+            self.trusted = min(sizes[0], trusted[0]), min(sizes[1], trusted[1])
         # The part after the last entry counts towards the next entry, and may hold the largest timestamp.
         count = len(index.offsets)
         position = index.offsets.entry(count - 1)[1] if count else 0

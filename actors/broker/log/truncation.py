@@ -20,7 +20,7 @@ from actors.broker.log.history import Indexed, learn, learn_producers, pieces
 from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.producers.producers import Producers
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, check
-from actors.broker.log.segment import CUT, FRONT, Job, Segment
+from actors.broker.log.segment import CUT, FRONT, Job, NotCut, Segment
 from actors.ports import Disk, DiskFailed, DiskFull
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
@@ -149,7 +149,7 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
 
     The caller flushes the log then, also where this fails: nothing is appended before. If nothing is left, the log is
     empty and begins at its start, or at `offset` if that is lower. Raises DiskFull or DiskFailed: only segments behind
-    are gone, or none; Torn.
+    are gone, or none, and the log ends in front of them; Torn.
     """
     if offset >= log.log_end_offset:
         # An epoch that began at the end, when this replica led, may have no batch. The leader does not have that
@@ -159,8 +159,16 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
     if offset < log.log_start_offset:
         return truncate_fully(log, offset)
     withdraw(log)
-    _retire_behind(log, log.segment_of(offset), CUT)
-    if _cut_inside(log, offset, prepared) < log.log_start_offset:
+    place = log.segment_of(offset)
+    behind = log.segments[place + 1].base_offset if place + 1 < len(log.segments) else None
+    _retire_behind(log, place, CUT)
+    try:
+        end = _cut_inside(log, offset, prepared)
+    except NotCut as error:
+        if behind is not None:
+            _ends_in_front(log, behind)
+        raise error.full from None
+    if end < log.log_start_offset:
         # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
         return truncate_fully(log, log.log_start_offset)
     return log.names.take_unlinks()
@@ -179,15 +187,25 @@ def _retire_behind(log: PartitionLog, place: int, ending: str) -> None:
         raise log.tear(error) from None
     except (DiskFull, DiskFailed):
         log.active = log.segments[-1]
-        if reached is not None and _cut_inside(log, reached, None) < log.log_start_offset:
-            raise log.tear(DiskFailed(errno.EIO, "the log ends before it begins", log.directory)) from None
+        if reached is not None:
+            _ends_in_front(log, reached)
         raise
     log.active = log.segments[-1] if log.segments else None
 
 
+def _ends_in_front(log: PartitionLog, base_offset: int) -> None:
+    """Let the log end in front of a segment that has gone, and of those behind it. Raises Torn."""
+    try:
+        if _cut_inside(log, base_offset, None) >= log.log_start_offset:
+            return
+    except NotCut as error:
+        raise log.tear(error.full) from error
+    raise log.tear(DiskFailed(errno.EIO, "the log ends before it begins", log.directory))
+
+
 def _cut_inside(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
-    """Cut the log inside its last segment. Returns where it ends. Raises Torn if that fails: file and memory may
-    differ."""
+    """Cut the log inside its last segment. Returns where it ends. Raises NotCut; Torn if it fails later: file and memory
+    may differ."""
     try:
         return _cut_last(log, offset, prepared)
     except (DiskFull, DiskFailed, FileNotFoundError) as error:
@@ -202,6 +220,12 @@ def _cut_last(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
         segment.keep_index(prepared.segment_index)
     if prepared is not None and prepared.aborted is not None:
         segment.aborted.keep(prepared.aborted)
+    if segment.aborted.exists and not segment.aborted.in_memory:
+        try:
+            with suppress(CorruptTransactionIndex):  # it is built again below
+                segment.aborted.found(end_offset=log.log_end_offset, active=True)
+        except DiskFull as error:
+            raise NotCut(error) from error
     end = segment.truncate(offset)
     if end < log.log_start_offset:
         return end  # all of it goes

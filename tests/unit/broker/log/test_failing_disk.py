@@ -121,8 +121,8 @@ def same_keys(before: Any, log: PartitionLog, done: bool) -> None:
     assert latest(log) == before
 
 
-def plain() -> PartitionLog:
-    log = logs.new(segment_bytes=400, retention_bytes=800)
+def plain(**changes: int) -> PartitionLog:
+    log = logs.new(segment_bytes=400, retention_bytes=800, **changes)
     for number in range(16):
         header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
         put(log, build(**header), epoch=number // 6)
@@ -347,6 +347,42 @@ def test_a_fault_at_each_step_and_a_crash_behind_it(name: str) -> None:
                 assert step > 5
                 return
             faults += 1
+
+
+SHORT = ({"truncate", "overwrite"}, {"truncate", "overwrite", "settle", "create", "append", "replace"})
+"""Operations that may want room, of a cut and of all behind it."""
+
+
+@pytest.mark.parametrize("operations", SHORT, ids=["cuts", "bytes"])
+@pytest.mark.parametrize("name", ["truncate", "truncate and grow"])
+def test_a_cut_that_finds_no_room_is_made_when_there_is_some(name: str, operations: set[str]) -> None:
+    """Nothing is torn: before there is room the log is whole, up to the cut or to a segment behind it."""
+    case, came = CASES[name], 0
+    for first, lasts in product(range(40), (1, 2, 1 << 30)):
+        log = plain(index_interval_bytes=0)
+        before, disk = case.before(log), log.disk
+        assert isinstance(disk, VirtualDisk)
+        steps = [0]
+
+        def fault(operation: str, path: str, steps: list[int] = steps, first: int = first, lasts: int = lasts) -> int:
+            steps[0] += operation in operations
+            return errno.ENOSPC if operation in operations and first < steps[0] <= first + lasts else 0
+
+        disk.fault = fault
+        try:
+            case.run(log)
+        except DiskFull:
+            came += 1
+            assert log.torn is None, (first, lasts)
+        disk.fault = None
+        log.check()
+        case.holds(before, log, False)
+        case.run(log)
+        case.holds(before, log, True)
+        flush(log)
+        crash(disk, 0)
+        case.holds(before, Checkpoint(log).open(log), True)
+    assert came > 3
 
 
 # ---- sequences over two disks, and over two processes
