@@ -84,6 +84,7 @@ FOUND = [
     ("liveness", "failing disks", 50270),
     ("liveness", "failing disks", 50380),
     ("no_handler_fails", "failing disks", 50103),
+    ("nodes_stop_for_a_reason", "failing disks", 50434),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 
