@@ -84,13 +84,29 @@ lint: dev
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-# The quick tests of the code in one process; the others, and those of whole clusters, are in `make test`. The type checker
-# has one thread: the tests run beside it.
+# The quick tests of the code; the others, and those of whole clusters, are in `make test`. They are parts that run beside
+# each other and beside the type checker, one more than there are cores since some wait: each collects, and compiles,
+# its own files alone, where workers of one run would each do so for all. What no part names is the rest's. Hypothesis
+# draws a quarter of its examples.
+UNIT_node := tests/unit/node
+UNIT_records := tests/unit/fastpath tests/unit/arrow
+UNIT_broker := tests/unit/broker tests/unit/client
+UNIT_host := tests/unit/host tests/unit/command
+UNIT_replay := tests/unit/replay tests/unit/page
+UNIT_tree := $(wildcard tests/unit/test_*.py) tests/unit/wire
+UNIT_NAMED := node records broker host replay tree
+UNIT_rest := $(filter-out $(foreach part,$(UNIT_NAMED),$(UNIT_$(part))),$(filter-out %/__pycache__,$(patsubst %/,%,$(wildcard tests/unit/*/)))) tests/transcripts
+UNITS := $(foreach part,$(UNIT_NAMED) rest,unit-$(part))
+AT_ONCE := $(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(shell expr $$(nproc) + 1)
+
 check: dev
-	@$(MAKE) --no-print-directory --jobs 2 lint unit
+	@$(AT_ONCE) lint $(UNITS)
 
 unit: dev
-	$(PY) -m pytest -m "not slow and not long" -n auto -q tests/unit tests/transcripts $(ARGS)
+	@$(AT_ONCE) $(UNITS)
+
+unit-%: dev
+	@$(PY) -m pytest -m "not slow and not long" --hypothesis-profile quick -q $(UNIT_$*) $(ARGS) || [ $$? = 5 ]
 
 bench: dev kafka
 	$(PY) -m pytest bench -s $(ARGS)

@@ -35,10 +35,12 @@ FIRST_NODES = re.compile(r"tests/integration/[a-i]\w*/")
 WORLDS = "tests/simulator/"
 REPLAY = "tests/unit/replay/"
 NICENESS = 19
+QUICK_EXAMPLES = 25
 THREADS_END_S = 10
 """How long the threads of a test may need to end."""
 
 settings.register_profile("rayft", deadline=None)  # a busy machine is no failure
+settings.register_profile("quick", deadline=None, max_examples=QUICK_EXAMPLES)  # of `make check`
 settings.load_profile("rayft")
 
 

@@ -21,6 +21,20 @@ def test_make_alone_lists_every_verb() -> None:
     assert set(re.findall(r"\bmake ([a-z-]+)", said)) == set(verbs.split()) - {"help"}
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_each_unit_test_is_in_one_part_of_make_check() -> None:
+    """What no part names is the rest's: nobody has to think of a new folder."""
+    said = subprocess.run(["make", "-snp", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    parts = dict(re.findall(r"^UNIT_([a-z]+) :?= (.*)$", said, re.MULTILINE))
+    (names,) = re.findall(r"^UNITS := (.*)$", said, re.MULTILINE)
+    assert set(names.split()) == {f"unit-{part}" for part in parts}
+    places = [ROOT / place for part in parts.values() for place in part.split()]
+    wanted = [*(ROOT / "tests/unit").rglob("test_*.py"), *(ROOT / "tests/transcripts").rglob("test_*.py")]
+    for path in wanted:
+        (_,) = (place for place in places if place == path or place in path.parents)
+    assert len(wanted) > 400 and all(place.exists() for place in places)
+
+
 def test_the_version_stands_in_one_place() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "actors.command.cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -149,6 +149,7 @@ def read_on(server: Any, first: int, end: int, **config: Any) -> tuple[list[int]
     return [offset for one in found for offset in one.column(0).to_pylist()], told
 
 
+@pytest.mark.long
 def test_a_log_that_ends_in_front_of_what_is_read_was_truncated() -> None:
     with Listening({"Fetch": Broker(reply(part(0, batch(0)))), "ListOffsets": falling(6, 2)}, t=[1]) as server:
         reader = rayft.read(server.address, "t", config={"default.api.timeout.ms": 700, "fetch.max.wait.ms": 50})

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 ROOM = 110
 """Bytes a partition, generous: growth of the process includes what the allocator keeps."""
 
@@ -36,9 +38,11 @@ def bytes_a_partition(topics: int, partitions: int) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.long
 def test_large_topics():
     assert 20 < bytes_a_partition(100, 2000) <= ROOM
 
 
+@pytest.mark.long
 def test_topics_of_a_hundred_partitions():
     assert 20 < bytes_a_partition(2000, 100) <= ROOM

@@ -18,6 +18,7 @@ from tests.unit.replay.test_source import write
 from tests.unit.replay.written import append, batches
 
 
+@pytest.mark.long
 def test_a_truncation_under_the_command_is_one_error(tmp_path: Path) -> None:
     folder = write(tmp_path, batches=4000)
     program = f"""

@@ -9,6 +9,7 @@ import uuid
 from functools import cache
 from typing import Any
 
+import pytest
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
@@ -146,6 +147,7 @@ def plain(value: Any) -> Any:
     return value
 
 
+@pytest.mark.long
 @rows(cases())
 def test_both_codecs_agree(name: str, version: int) -> None:
     theirs = foreign(name, version)

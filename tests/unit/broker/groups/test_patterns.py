@@ -39,6 +39,7 @@ def test_no_expression_takes_long(pattern: str) -> None:
     assert time.process_time() - began_s < 2
 
 
+@pytest.mark.long
 def test_ten_thousand_names_that_an_automaton_has_no_memory_for_take_seconds() -> None:
     """The sets of states that these names lead to are millions."""
     names = ["".join("ab"[(row * column >> 3) & 1] for column in range(249)) for row in range(10_000)]

@@ -105,6 +105,7 @@ def bounded(number: int, data: bytes) -> bytes:
     return bytes([number << 3 | 2]) + size + bytes([left]) + data
 
 
+@pytest.mark.long
 def test_the_largest_payloads_of_clients_are_read() -> None:
     """A consumer of a thousand partitions, with more labels than any client has."""
     labels = [pair(str(n), string_value="v") for n in range(20)]

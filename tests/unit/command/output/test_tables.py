@@ -24,6 +24,7 @@ from actors.replay.columns import tables
 from actors.replay.columns.as_of import milliseconds
 from actors.replay.where import Where, as_of
 from fastpath.records.batch import Builder
+from tests.seeds import first_are_quick
 from tests.unit.replay import metadata_logs
 from tests.unit.replay.test_source import write
 
@@ -339,6 +340,7 @@ def test_a_list_that_is_null_contains_nothing() -> None:
     assert Where("ids contains 2")(held).to_pylist() == [{"ids": [2]}]
 
 
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     golden = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
     words = [sys.executable, "-m", "actors.command.cli", "replay", str(golden), "--table", "records", "--json"]
@@ -445,6 +447,7 @@ def test_a_time_of_day_is_one_moment_for_all_partitions(tmp_path: Path, capsys: 
     assert [row["value"] for row in found] == ["1-1"]
 
 
+@pytest.mark.long
 def test_sql_knows_no_zone_but_utc(path: Path) -> None:
     """In a process of its own, in another zone."""
     query = "select strftime(timestamp, '%H:%M') as hour, extract(hour from timestamp) as number from records limit 1"
@@ -510,7 +513,7 @@ def test_offsets_that_no_log_has_are_refused(path: Path, capsys: pytest.CaptureF
         assert isinstance(rows(capsys, path, "--table", "changes", option, 2**63 - 1), list)
 
 
-@pytest.mark.parametrize("where", [["--json"], []])
+@pytest.mark.parametrize("where", first_are_quick([["--json"], []], 1))
 def test_rows_go_to_standard_output_though_progress_is_on_a_terminal(where: list[str], tmp_path: Path) -> None:
     """As of `rayft replay ... --json > rows.jsonl`, typed at a terminal."""
     path = hostile(tmp_path / "orders-0")

@@ -235,6 +235,7 @@ print(counted, while_open, resident() - before)
 """
 
 
+@pytest.mark.long
 def test_small_batches_take_little_more_memory_than_is_counted() -> None:
     """Thousands of partitions have batches of a few records: what is kept for them is what buffer.memory bounds."""
     said = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=True).stdout

@@ -46,6 +46,7 @@ def test_a_small_log_takes_a_small_map() -> None:
     assert OffsetMap(128 << 20, 0.9, SEED, keys_max=100).memory_bytes < 5_000
 
 
+@pytest.mark.long
 def test_a_million_keys_are_a_million_keys() -> None:
     offsets = OffsetMap(64 << 20, 0.9, SEED)
     for number in range(1_000_000):

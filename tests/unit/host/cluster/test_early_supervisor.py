@@ -31,6 +31,7 @@ def test_a_cluster_takes_the_process_and_its_directory_and_both_go_with_it(home:
     assert early.process.poll() == 0 and not list(home.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", [b"", b'{"do": "stop", "timeout_s": 1}\n'], ids=["the program ends", "it is stopped"])
 def test_it_removes_its_directory_when_no_cluster_comes(home: Path, told: bytes) -> None:
     early = early_supervisor.begin()
@@ -45,6 +46,7 @@ def test_where_no_process_is_to_be_had_no_directory_stays(home: Path, monkeypatc
     assert not list(home.iterdir())
 
 
+@pytest.mark.long
 def test_a_cluster_that_cannot_be_planned_ends_it(home: Path) -> None:
     early = early_supervisor.begin()
     with (
@@ -71,6 +73,7 @@ def test_it_has_a_directory_of_its_own_and_is_never_detached(tmp_path: Path) -> 
             rayft.Cluster(1, 1, early=early, **wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_commands_behind_the_first_line_are_the_clusters(home: Path) -> None:
     """Both lines may come in one piece."""
     early = early_supervisor.begin()

@@ -18,6 +18,7 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster.supervisor import Supervisor
 from actors.host.work import durable
 from tests.descriptors import opened, settled
+from tests.seeds import first_are_quick
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_who_asks_again_for_a_stop_can_only_hurry(supervisor: Supervisor) -> Non
     assert supervisor._stopping is not first and supervisor._kill_due_s < due_s
 
 
-@pytest.mark.parametrize("options", [["--detached"], []])
+@pytest.mark.parametrize("options", first_are_quick([["--detached"], []], 1))
 def test_it_runs_without_commands_where_standard_input_is_a_file(tmp_path: Path, options: list[str]) -> None:
     """As under systemd, or behind `</dev/null`: epoll refuses a file."""
     plans.create(tmp_path, 1, 0, common={})

@@ -34,8 +34,8 @@ WAIT_S = 60
 def test_nobody_else_knows_linux() -> None:
     knowing = set()
     for path in (ROOT / "actors").rglob("*.py"):
-        code = re.sub(r'"""(?:.|\n)*?"""|(?<!["\'])#.*', "", path.read_text())
-        if CALLS.search(code):
+        text = path.read_text()
+        if CALLS.search(text) and CALLS.search(re.sub(r'"""(?:.|\n)*?"""|(?<!["\'])#.*', "", text)):
             knowing.add(str(path.relative_to(ROOT)))
     assert knowing == set(CONTENT)
 

@@ -3,6 +3,8 @@
 import io
 from logging import ERROR, WARNING
 
+import pytest
+
 from actors.host.work.journal import Journal
 from actors.host.work.log_repeats import KINDS_MAX, LINES_MAX, SHOWN_CHARACTERS_MAX, TEXTS_MAX, Repeats
 
@@ -63,6 +65,7 @@ def test_events_that_do_not_repeat_are_all_there_and_in_order() -> None:
     ]
 
 
+@pytest.mark.long
 def test_who_can_choose_the_words_of_lines_fills_no_disk_and_no_memory() -> None:
     repeats, written = Repeats(), 0
     for second in range(60):

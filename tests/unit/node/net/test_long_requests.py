@@ -132,6 +132,7 @@ class Node:
         raise AssertionError(f"{wanted} are not all answered, but {answered}")
 
 
+@pytest.mark.long
 def test_a_node_reads_one_after_the_other_and_serves_others_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     node = Node(monkeypatch)
     asked = [node.ask(LONGEST) for _ in range(5)]
@@ -171,6 +172,7 @@ def test_a_request_with_too_many_entries_is_refused_also_when_it_had_to_wait(mon
     assert node.held.long_requests.bytes == 0
 
 
+@pytest.mark.long
 def test_one_for_which_no_memory_is_left_while_it_is_looked_at_costs_its_own_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from actors.page.query import question
 from actors.page.query.question import Questions, Unanswered
+from tests.seeds import first_are_quick
 
 TABLES = {
     "partitions": pa.table({"topic": ["a", "b", "b"], "leader": pa.array([1, 1, None], pa.int32())}),
@@ -45,6 +46,7 @@ def test_only_tables_that_are_named_are_made() -> None:
     assert made == ["partitions"]
 
 
+@pytest.mark.long
 def test_a_long_answer_is_cut_and_says_so() -> None:
     found, is_cut = ask("select * from changes")
     assert len(found) == 10_000 and is_cut
@@ -54,16 +56,19 @@ def test_a_long_answer_is_cut_and_says_so() -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "create table t as select 1",
-        "insert into partitions values ('c', 3)",
-        "copy (select 1) to '{path}'",
-        "attach '{path}' as other",
-        "select 1; select 2",
-        "set enable_external_access = true",
-        "install httpfs",
-        "this is no SQL",
-    ],
+    first_are_quick(
+        [
+            "create table t as select 1",
+            "insert into partitions values ('c', 3)",
+            "copy (select 1) to '{path}'",
+            "attach '{path}' as other",
+            "select 1; select 2",
+            "set enable_external_access = true",
+            "install httpfs",
+            "this is no SQL",
+        ],
+        2,
+    ),
 )
 def test_what_does_not_read_is_refused(sql: str, tmp_path: Path) -> None:
     with pytest.raises(Unanswered):
@@ -73,15 +78,18 @@ def test_what_does_not_read_is_refused(sql: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "select * from read_csv('{path}')",
-        "select * from read_text('{path}')",
-        "select * from '{path}'",
-        "select * from glob('/etc/*')",
-        "select * from read_text('http://127.0.0.1:1/')",
-        "select * from connection",
-        "select getenv('HOME')",
-    ],
+    first_are_quick(
+        [
+            "select * from read_csv('{path}')",
+            "select * from read_text('{path}')",
+            "select * from '{path}'",
+            "select * from glob('/etc/*')",
+            "select * from read_text('http://127.0.0.1:1/')",
+            "select * from connection",
+            "select getenv('HOME')",
+        ],
+        2,
+    ),
 )
 def test_no_file_and_no_variable_is_read(sql: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret.csv"
@@ -107,6 +115,7 @@ def test_memory_is_bounded(sql: str) -> None:
     assert ask("select 1 as one")[0].to_pylist() == [{"one": 1}]
 
 
+@pytest.mark.long
 def test_time_is_bounded_and_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question, "ANSWER_S", 1.5)
     with pytest.raises(Unanswered, match="took longer than"):
@@ -115,6 +124,7 @@ def test_time_is_bounded_and_the_process_ends(monkeypatch: pytest.MonkeyPatch) -
     assert children == []
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ask("select * from partitions")

@@ -15,6 +15,7 @@ import pytest
 from actors.command import cli
 from actors.command.by_address import connection
 from actors.wire.messages import message
+from tests.seeds import first_are_quick
 from tests.unit.arrow.controller import Controller
 from tests.unit.arrow.test_metadata_replay import GOLDEN, stored
 
@@ -53,15 +54,19 @@ def test_what_is_printed_is_what_is_printed_of_the_files(words: list[str], capsy
 
 
 @pytest.mark.parametrize(
-    ("command", "number"),
-    [
-        ("replay", signal.SIGTERM),
-        ("replay", signal.SIGHUP),
-        ("health --why", signal.SIGTERM),
-        ("topic list --as-of 9", signal.SIGTERM),
-    ],
+    "case",
+    first_are_quick(
+        [
+            ("replay", signal.SIGTERM),
+            ("replay", signal.SIGHUP),
+            ("health --why", signal.SIGTERM),
+            ("topic list --as-of 9", signal.SIGTERM),
+        ],
+        1,
+    ),
 )
-def test_a_signal_in_the_middle_of_a_copy_leaves_no_files(command: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_in_the_middle_of_a_copy_leaves_no_files(case: tuple[str, signal.Signals], tmp_path: Path) -> None:
+    command, number = case
     with Controller(stored(GOLDEN)) as leader:
         leader.high_watermark += 1  # what is committed does not come, so the copy is not whole
         for asked in ("DescribeCluster", "DescribeLogDirs"):
