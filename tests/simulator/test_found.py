@@ -85,6 +85,7 @@ FOUND = [
     ("liveness", "failing disks", 50380),
     ("no_handler_fails", "failing disks", 50103),
     ("nodes_stop_for_a_reason", "failing disks", 50434),
+    ("failed_directory_is_given_up", "failing disks", 50514),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -162,7 +162,7 @@ class Move:
 
     def look(self, now_ms: int, bytes_max: int = SLICE_BYTES) -> Copy | Preparation | Next:
         """What is to be done next. `now_ms`: wall clock. `bytes_max`: the most bytes of a slice to read. Raises
-        DiskFull, DiskFailed, both of the future log's disk."""
+        DiskFull, DiskFailed, which says whose disk it is where that is not the future log's."""
         current, future = self.current, self.future
         cut = self._compare(now_ms)
         if cut is not None:
@@ -323,10 +323,14 @@ class Move:
         current, future, left = self.current, self.future, min(NEAR_BYTES, bytes_max)
         self._may_have_gaps()
         while left > 0 and current.log_start_offset <= future.log_end_offset < current.log_end_offset:
-            # What is wrong with the current log the job finds too, and then it is known whose fault it is.
+            # What is wrong with the current log the job finds too, and then it is known whose fault it is. That its device
+            # has failed is said at once.
             try:
                 read = current.read(future.log_end_offset, left)
-            except (DiskFailed, CorruptBatch, FileNotFoundError):
+            except DiskFailed as error:
+                error.disk = error.disk or current.disk
+                raise
+            except (CorruptBatch, FileNotFoundError):
                 break
             if read is None:
                 break

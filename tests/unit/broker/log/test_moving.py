@@ -560,3 +560,21 @@ def test_anything_in_any_order(seed: int) -> None:
                 move.again()
     finish(move)
     same(current, move.future)
+
+
+def test_the_device_of_the_log_that_is_copied_is_named_as_soon_as_it_fails() -> None:
+    """Not first by a job that begins later: the directory goes offline in the turn that was told."""
+    current, future = two()
+    for _ in range(4):
+        put(current, build())
+    moving = Move(current, future)
+    for _ in range(100):
+        if moving._near:
+            break
+        step(moving)
+    put(current, build())
+    assert isinstance(current.disk, VirtualDisk)
+    current.disk.fault = lambda operation, path: errno.EIO if operation == "read" else 0
+    with pytest.raises(DiskFailed) as failed:
+        moving.look(0)
+    assert moving._near and failed.value.disk is current.disk and future.torn is None

@@ -198,7 +198,10 @@ class LogDirMoves:
             self._wait(running, error)
             return
         except DiskFailed as error:
-            self._failed(move, error)
+            if error.disk is move.current.disk:
+                self._unread(running, error)
+            else:
+                self._failed(move, error)
             return
         finally:
             self._note(running)
@@ -217,8 +220,7 @@ class LogDirMoves:
             self._wait(running, result)
             return
         if isinstance(result, DiskFailed):
-            self._directories.job_done(move.current.disk, result)
-            self._wait(running, result)
+            self._unread(running, result)
             return
         if isinstance(result, FileNotFoundError):  # retention has come here
             move.again()
@@ -362,6 +364,11 @@ class LogDirMoves:
             self._runtime.log.warning(f"{running.partition!r} waits on its way to {path}: {error}")
         running.move.again()
         self._later(running, AGAIN_MS)
+
+    def _unread(self, running: RunningMove, error: DiskFailed) -> None:
+        """Note that the log that is copied could not be read. Its directory may be one without which nothing goes on."""
+        self._directories.job_done(running.move.current.disk, error)
+        self._wait(running, error)
 
     def _failed(self, move: Move, error: DiskFailed) -> None:
         """Take the directory offline to which a replica is moved, since it fails."""
