@@ -22,9 +22,9 @@ from actors.wire.messages import message
 if TYPE_CHECKING:
     from actors.wire.schemas.kip631 import AlterIsrRequest, AlterIsrResponse
 
-ENTRIES_MAX = 40_000
-"""The bound on array elements and tagged fields of a request, which the controller decodes in one go (`wire/limits.py`). A
-thousand partitions and more fit. The other proposals leave with the next request."""
+ENTRIES_MAX = 20_000
+"""The bound on array elements and tagged fields of a request, which is made and decoded in one go, and far below what a
+controller takes (`wire/limits.py`). A thousand partitions and more fit. The other proposals leave with the next request."""
 BACKOFF_MS = 50
 BACKOFF_UNKNOWN_MS = 100
 
@@ -111,15 +111,18 @@ class IsrProposals:
         entries = [entry for entry in self._again if entry.partition.isr.proposal is entry.proposal]
         held = {entry.partition for entry in entries}
         room = ENTRIES_MAX - sum(_size(entry.partition) for entry in entries)
-        queued, self._again, self._queued = self._queued, [], {}
-        for partition in queued:
-            if partition.isr.stage is not Stage.QUEUED or partition in held:
-                continue
-            room -= _size(partition)
-            if room >= 0:
+        self._again, looked = [], []
+        for (
+            partition
+        ) in self._queued:  # from the front, so that a request costs by what it has and not by all that wait
+            if partition.isr.stage is Stage.QUEUED and partition not in held:
+                room -= _size(partition)
+                if room < 0:
+                    break
                 entries.append(AlterIsrEntry(partition, partition.isr.flushed(), partition.leader_epoch))
-            else:
-                self._queued[partition] = None
+            looked.append(partition)
+        for partition in looked:
+            del self._queued[partition]
         if not entries:
             return None
         entries.sort(key=lambda entry: (entry.partition.topic, entry.partition.topic_id, entry.partition.number))

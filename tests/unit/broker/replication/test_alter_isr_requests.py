@@ -41,6 +41,43 @@ def test_a_request_is_no_longer_than_a_controller_takes(per_topic: int, factor: 
     assert 30_000 > asked > 1_000 and proposals.counts()[0] == ("queued", 30_000 - asked)
 
 
+class Looked(Led):
+    """A partition that counts how often anybody looks at its ISR."""
+
+    looks = 0
+
+    @property
+    def isr(self) -> Isr:
+        Looked.looks += 1
+        return self.its_isr
+
+
+def test_requests_cost_by_what_they_have_and_not_by_what_waits() -> None:
+    """30,000 proposals leave in the order in which they came up, each once, and each is looked at a few times."""
+    proposals = IsrProposals(1, 0)
+    for number in range(30_000):
+        one = proposing(number // 1000, number % 1000, (1, 2, 3))
+        fields = vars(one)
+        proposals.queue(Looked(its_isr=fields.pop("isr"), **fields))
+    Looked.looks, asked, requests = 0, 0, 0
+    while (request := proposals.flush(7, 0)) is not None:
+        numbers = [
+            int(topic.topic[1:]) * 1000 + one.partition_id for topic in request.topics for one in topic.partitions
+        ]
+        assert sorted(numbers) == list(range(asked, asked + len(numbers)))
+        asked, requests = asked + len(numbers), requests + 1
+        kind = message("AlterIsrResponse")
+        topics = [
+            kind.TopicData(
+                topic=topic.topic,
+                partitions=[kind.PartitionData(partition_id=one.partition_id) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+        proposals.answered(kind(topics=topics), 0)
+    assert asked == 30_000 and requests >= 5 and Looked.looks <= 5 * 30_000
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_without_a_controller_the_pause_is_the_longer_one(known: bool) -> None:
     """One that is known is asked again soon; without one there is nobody to ask before another is elected."""
