@@ -83,7 +83,7 @@ class Inode:
         """Changes of the file's name since that was durable."""
         self.data = bytearray()
         self.modified_ms: int | None = None
-        """This disk has no clock: a test says when it was written."""
+        """When it was written; None: a disk without a clock does not know."""
         self.durable: bytes | None = None
         self.cut = 0
         """The smallest size since it was durable: the durable bytes from there on may come back only as a whole."""
@@ -145,7 +145,12 @@ class VirtualFile:
         self._appended(data)
         return len(self.inode.data)
 
+    def _written(self) -> None:
+        if self.disk.clock is not None:
+            self.inode.modified_ms = self.disk.clock()
+
     def _appended(self, data: bytes) -> None:
+        self._written()
         self.inode.data += data
         self.inode.ends.append(len(self.inode.data))
         self.disk.appended_bytes += len(data)
@@ -179,12 +184,14 @@ class VirtualFile:
         self._over(position, data)
 
     def _over(self, position: int, data: Buffer) -> None:
+        self._written()
         self.inode.data[position : position + len(data)] = data
 
     def truncate(self, size: int) -> None:
         assert size <= len(self.inode.data), "truncate only cuts"
         self._step("truncate")
         inode = self.inode
+        self._written()
         self.disk._give_back(len(inode.data) - size)
         del inode.data[size:]
         inode.cut = min(inode.cut, size)
@@ -320,6 +327,8 @@ class VirtualDisk:
         """How much of a write that the device ends is made; None: nothing of it."""
         self.lacked = 0
         """How often the adversary has let room or descriptors be short since the process began."""
+        self.clock: Callable[[], int] | None = None
+        """The wall clock of the machine, ms; None: when a file was written only a test says."""
         self.steps = 0
         """Operations since the disk was made."""
         self.kept_size = 0
@@ -636,7 +645,7 @@ class VirtualDisk:
             keeps = self._coin if random is not None else lambda change: True
         kept = {change for change in self.unsettled if keeps(change)}
         numbers = {change.number for change in kept}
-        found: dict[str, tuple[int, bytes]] = {}
+        found: dict[str, tuple[int, bytes, int | None]] = {}
         here = [(self.files[path], True) for path in sorted(self.files)]
         for inode, named in [*here, *((one, False) for one in self._replaced)]:
             left = _left(inode, page, random) if named else inode.durable
@@ -645,12 +654,13 @@ class VirtualDisk:
                 if change.number in numbers:
                     path, last = change.done(path), change.number
             if left is not None and path is not None and last >= found.get(path, (-1,))[0]:
-                found[path] = last, left
+                found[path] = last, left, inode.modified_ms
         self.files.clear()
         self.unsettled.clear()
         self._replaced.clear()
-        for path, (_, left) in sorted(found.items()):
+        for path, (_, left, modified_ms) in sorted(found.items()):
             inode = Inode(path)
+            inode.modified_ms = modified_ms
             inode.data += left
             inode.make_durable()
             self.files[path] = inode

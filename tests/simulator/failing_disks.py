@@ -15,19 +15,27 @@ This file alone decides which of it may happen together with the faults of `faul
 4. An operator restarts a broker whose directory is offline, in order or by a kill. Then its device works, or fails once
    more while the process starts.
 5. Rot is put where two other members of the ISR are sound. Scrubbing is on, so at the end nothing is rotten.
+
+Seven of sixteen worlds have one thing more (`MORE`): replicas that go away and come back, records without a time, a topic
+that is compacted no more, little memory for indexes, or little for what is read.
 """
 
 import errno
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from actors.broker.replication.replicas import Offline
 from actors.node.roles.broker.log import scrubber
 from actors.ports import DiskFailed, DiskFull
 from tests.simulator import simulation
 from tests.simulator.checkers.blamed_disks import BlamedDisks
+from tests.simulator.checkers.due_work import Cleaning, Retention
+from tests.simulator.checkers.durable_points import DurablePoints
 from tests.simulator.checkers.hooks import Violation
+from tests.simulator.clients.process import Client
+from tests.simulator.clients.topics import alter
 from tests.simulator.clients.transactions.transactional import Plan
 from tests.simulator.directories import FailingDirectories
 from tests.simulator.disk import VirtualDisk
@@ -343,6 +351,11 @@ LATER = {
 
 
 def shape(seed: int) -> Shape:
+    """The cluster of a seed."""
+    return MORE[more(seed)](plain(seed))
+
+
+def plain(seed: int) -> Shape:
     """Brokers with two or three directories, and one kind of work besides plain records: compacted topics, moves between
     directories, deleted records, or transactions."""
     choose = random.Random(f"failing disks {seed}")
@@ -386,6 +399,81 @@ def shape(seed: int) -> Shape:
     return found
 
 
+def more(seed: int) -> str:
+    """What the world of a seed has besides."""
+    return BESIDES.get(seed % 16, "")
+
+
+def _away_and_back(found: Shape) -> Shape:
+    """Partitions get other replicas, again and again."""
+    return found._replace(reassigned=True, purge=False, relocated=False, compacted=(), topics=found.topics[:1])
+
+
+def _once_compacted(found: Shape) -> Shape:
+    """A topic is compacted for a while only, and its replicas go away and come back."""
+    keyed = simulation.compacted_topic("k0", 1, 3, 700)
+    rare = {"replica.high.watermark.checkpoint.interval.ms": "900"}
+    return found._replace(
+        topics=found.topics[:1], transactions=None, purge=False, relocated=False, reassigned=True, compacted=(keyed,),
+        config=found.config | simulation.CLEANER | rare, producers=1,
+    )  # fmt: skip
+
+
+def _without_times(found: Shape) -> Shape:
+    """No record has a time, and those that are too old go."""
+    kept = {"cleanup.policy": "delete", "retention.ms": "4000"}
+    keyed = simulation.compacted_topic("k0", 1, 3, 700, **kept)
+    return found._replace(
+        topics=found.topics[:1], transactions=None, purge=False, relocated=False, compacted=(keyed,), timeless=1,
+        config=found.config | {"log.initial.task.delay.ms": "0"}, producers=1,
+    )  # fmt: skip
+
+
+def _some_without_times(found: Shape) -> Shape:
+    """Some records of a compacted topic have no time, and each is to be cleaned within a minute."""
+    keyed = simulation.compacted_topic("k0", 1, 3, 600, retention_ms=60_000, **{"max.compaction.lag.ms": "60000"})
+    return found._replace(
+        topics=found.topics[:1], transactions=None, purge=False, relocated=False, compacted=(keyed,), timeless=2,
+        config=found.config | simulation.CLEANER, producers=1,
+    )  # fmt: skip
+
+
+def _few_indexes(found: Shape) -> Shape:
+    """What is in several directories is read from the beginning again and again, and most indexes are not in memory."""
+    keyed = simulation.compacted_topic("k0", 3, 3, 500, **{"cleanup.policy": "delete"})
+    return found._replace(
+        topics=found.topics[:1], transactions=None, purge=False, relocated=False, compacted=(keyed,), producers=1
+    )
+
+
+def _read_cold(found: Shape) -> Shape:
+    """What is read is not in memory, as often as not, and the cleaner replaces it meanwhile."""
+    keyed = simulation.compacted_topic("k0", 1, 3, 500, retention_ms=60_000)
+    return found._replace(
+        topics=found.topics[:1], transactions=None, purge=False, relocated=False, compacted=(keyed,),
+        config=found.config | simulation.CLEANER, producers=1,
+    )  # fmt: skip
+
+
+MORE: Mapping[str, Callable[[Shape], Shape]] = {
+    "": lambda found: found,
+    "away and back": _away_and_back,
+    "once compacted": _once_compacted,
+    "without times": _without_times,
+    "some without times": _some_without_times,
+    "few indexes": _few_indexes,
+    "cold reads": _read_cold,
+}
+"""What a world may have besides, and what that makes of its cluster."""
+BESIDES: Mapping[int, str] = {
+    3: "away and back", 5: "once compacted", 6: "without times", 7: "some without times", 10: "few indexes",
+    12: "away and back", 14: "once compacted",
+}  # fmt: skip
+"""What a seed is divided by 16 leaves -> what its world has besides. The others are as they were before there was this."""
+INDEX_BYTES = 60
+"""The memory for indexes in worlds with few of them."""
+
+
 def often() -> Sequence[Patch]:
     """Whether a reading of what is at rest is due is looked at each second."""
     return [instead(scrubber, "IDLE_MS", 1_000)]
@@ -402,11 +490,27 @@ class OnFailingDisks(Simulation):
     def __init__(self, seed: int, *, keep_log: bool = False) -> None:
         super().__init__(seed, keep_log=keep_log)
         assert isinstance(self.faults, FailingDisks)
-        self._turned = [*self.world.turned, BlamedDisks().turned]
+        self._more = more(seed)
+        configs = {topic.name: topic.configs for topic in self.shape.compacted}
+        limits = {name: int(one["retention.ms"]) for name, one in configs.items() if "retention.ms" in one}
+        retention, points = Retention(self.world, limits), DurablePoints()
+        compacted = [name for name, one in configs.items() if "compact" in one["cleanup.policy"]]
+        self._cleaning = Cleaning(compacted, self.faults.was_rotten)
+        self._turned = [
+            self._sound_moves_end, *self.world.turned, BlamedDisks().turned, retention.turned, points.turned,
+        ]  # fmt: skip
+        self.world.ended += [retention.ended, points.ended]
         self.world.turned[:] = [self._looked]
+        for process in self.cluster.brokers.values():
+            for disk in process.disks:
+                disk.clock = lambda process=process: process.now().wall_ms
+                if self._more == "cold reads":
+                    disk.cold = self._is_cold
 
     def _looked(self, process: Process) -> None:
         """Let those look at a node who do so after each of its turns: nothing fails for them."""
+        if self._more == "few indexes" and process.node is not None and process.node.broker is not None:
+            process.node.broker.logs._loader._indexes.bytes_max = INDEX_BYTES
         for disk in process.disks:
             disk.looked_at = True
         try:
@@ -416,9 +520,32 @@ class OnFailingDisks(Simulation):
             for disk in process.disks:
                 disk.looked_at = False
 
+    def _is_cold(self, path: str, position: int, size: int) -> bool:
+        """Whether something is not in memory now: by the time, and no draw that others would miss."""
+        return bool(crc32(f"{path} {position} {size} {self.world.time_us}".encode()) & 1)
+
+    def _sound_moves_end(self, process: Process) -> None:
+        """A move between directories is given up only where what is copied is damaged."""
+        for text in self.world.errors:
+            if "is not moved: it has" in text and not self.faults.was_rotten(process.name):
+                raise Violation("sound_moves_are_not_given_up", text)
+
+    def _work(self) -> None:
+        super()._work()
+        if self._more == "once compacted":
+            client = self._client("policy")
+            client.spawn(self._compact_no_more(client))
+
+    async def _compact_no_more(self, client: Client) -> None:
+        await client.sleep(2_000)
+        for topic in self.shape.compacted:
+            await alter(client, topic.name, {"cleanup.policy": "delete"})
+
     def _finish(self) -> None:
-        """Check that what was rotten is mended, and then all else."""
-        faults = self.faults
+        """Check that what was rotten is mended and what is dirty cleaned, and then all else."""
+        faults, brokers = self.faults, self.cluster.brokers.values()
         if not self._until(lambda: not any([faults.is_rotten(*one) for one in list(faults.rotten)]), MENDED_MS):
             raise Violation("rot_is_mended", f"{sorted(faults.rotten)} are rotten after {MENDED_MS} ms of health")
+        if not self._until(lambda: not self._cleaning.dirty(brokers), MENDED_MS):
+            raise Violation(Cleaning.name, f"{self._cleaning.dirty(brokers)} after {MENDED_MS} ms of health")
         super()._finish()

@@ -63,6 +63,7 @@ from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
 from tests.simulator.clients.consumer_member import GROUP, ConsumerMember
 from tests.simulator.clients.keyed import KeyedProducer, read_again
 from tests.simulator.clients.member import Member
+from tests.simulator.clients.moves import move
 from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
@@ -107,6 +108,8 @@ KEYED_PAUSE_MS = 800
 """Between two batches of a producer of a compacted topic, at most twice as long."""
 RELOCATION_MS = 2_000
 """Between two requests to move a replica, on the average."""
+REASSIGNMENT_MS = 700
+"""Between two reassignments of topics that stay, on the average."""
 DELETE_RETENTION_MS = 300_000
 """delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""
 RACKS = {
@@ -201,6 +204,10 @@ class Shape(NamedTuple):
     """Brokers that do not pull the metadata log: controllers push it."""
     stating: bool = False
     """Whether consumers state the leader epochs that they know, and compare their positions (KIP-320)."""
+    reassigned: bool = False
+    """Whether partitions get other replicas, of topics that stay."""
+    timeless: int = 0
+    """One batch in so many has no time; 0: each has one."""
     statics: bool = False
     """Whether half of the members have instance ids, and their processes begin again in place of leaving (KIP-345)."""
 
@@ -557,6 +564,10 @@ class Simulation:
             client = self._client("relocations")
             names = [*topics, *(topic.name for topic in self.shape.compacted), "__consumer_offsets"]
             client.spawn(relocate(client, names, RELOCATION_MS))
+        if self.shape.reassigned:
+            client = self._client("moves")
+            names = [*topics, *(topic.name for topic in self.shape.compacted)]
+            client.spawn(move(client, names, REASSIGNMENT_MS))
         if self.shape.coordinator_segment_bytes:
             client = self._client("segments")
             configs = {"internal.segment.bytes": str(self.shape.coordinator_segment_bytes)}
@@ -840,6 +851,7 @@ class Simulation:
     def _client(self, name: str) -> Client:
         brokers = [process.name for process in self.cluster.brokers.values()]
         client = Client(self.world, name, brokers, self.history, random.Random(f"{name} {self.seed}"))
+        client.timeless = self.shape.timeless
         if self.shape.guarded:
             client.principal, client.host = user(name), host(name)
         self.clients.append(client)

@@ -86,6 +86,7 @@ FOUND = [
     ("no_handler_fails", "failing disks", 50103),
     ("nodes_stop_for_a_reason", "failing disks", 50434),
     ("failed_directory_is_given_up", "failing disks", 50514),
+    ("what_is_dirty_is_cleaned", "failing disks", 584),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

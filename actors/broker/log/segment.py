@@ -232,10 +232,15 @@ class Segment:
         parsed = self._parse_index(cold)
         if parsed is not None or not cold:
             return parsed
+        index = self._scanned_index()
+        self.offered = index, cuts
+        return index
+
+    def _scanned_index(self) -> SegmentIndex:
+        """The indexes of a sealed segment from its log file. Blocking."""
         index = SegmentIndex(self.base_offset, self.interval_bytes)
         self.scan(index, 0, self.base_offset, check_from=NO_LIMIT)
         index.seal()
-        self.offered = index, cuts
         return index
 
     def drop_index(self) -> None:
@@ -261,6 +266,10 @@ class Segment:
                 file = self.disk.open(self.path(suffix))
             except FileNotFoundError:
                 return None
+            except DiskFull:
+                if cold:
+                    raise
+                return None  # a job waits for a descriptor, the loop does not
             try:
                 data = file.read_cold(0, file.size) if cold else file.read(0, file.size)
             finally:
@@ -381,8 +390,10 @@ class Segment:
                 file.close()
             if last is not None:
                 return _int(last[:8])
-        index = self.load_index(cold=True) if cold else None
-        return index.max_timestamp if index is not None else None
+        if not cold:
+            return None
+        # It is not offered: nobody reads this segment, and no cache would count it.
+        return (self._parse_index(cold) or self._scanned_index()).max_timestamp
 
     # -- files --------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Sequence
+from copy import copy
 
 READ_BYTES = 256 << 10
 WRITE_BYTES = 256 << 10
@@ -88,7 +89,7 @@ class TlsStream:
         """How many bytes of what came are in `room` now, and whether the peer has ended it."""
         count = 0
         if self._broken is not None:
-            raise self._broken
+            raise copy(self._broken)
         try:
             while count < len(room):
                 got = int(self._tls.read(len(room) - count, room[count:]))  # type: ignore[call-overload]
@@ -102,7 +103,7 @@ class TlsStream:
         except ssl.SSLEOFError:  # it ended without a word of TLS: frames say what is whole
             return count, True
         except ssl.SSLError as error:
-            self._broken = error
+            self._broken = copy(error)  # without the frames that it was raised in, and what they hold
             if not count:
                 raise
         return count, False

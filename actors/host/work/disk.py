@@ -707,6 +707,11 @@ class LocalDisk:
             raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
         return True
 
+    def take_back(self, path: str) -> None:
+        """Unlink what `write_beside` wrote, if it is there. From any thread."""
+        with contextlib.suppress(OSError):
+            os.unlink(f"{self.root}/{path}.tmp")
+
     def _went(self, directory: str, asked: int | None) -> bool:
         return asked is not None and self._left.get(directory, 0) > asked
 

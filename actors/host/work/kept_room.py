@@ -163,6 +163,6 @@ class Rooms:
                 )
             if disk.has_room_again():
                 thread = threading.Thread(target=disk.keep_room, name="kept-room", daemon=True)
-                with contextlib.suppress(RuntimeError):  # no thread is left: it is asked about again
+                with contextlib.suppress(RuntimeError, MemoryError):  # no thread is left: it is asked about again
                     thread.start()
                     self._keeping[disk] = thread

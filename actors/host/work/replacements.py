@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from actors.host.work import descriptors
 from actors.host.work.disk import LocalDisk
+from actors.host.work.kept_errors import bare
 from actors.host.work.shortages import SHORT
 from actors.ports import DiskFailed, DiskFull
 from fastpath.flusher import sync_beside
@@ -163,7 +164,7 @@ def _sync_directories(directories: dict[tuple[LocalDisk, str], list[int]], resul
             if opened and error.errno in SHORT:
                 _sync_opened(opened, directories, results)
                 continue
-            results.update(dict.fromkeys(directories[one], _told(disk, error, directory)))
+            results.update(dict.fromkeys(directories[one], bare(_as_told(disk, error, directory))))
         left.popleft()
     _sync_opened(opened, directories, results)
 
@@ -184,7 +185,14 @@ def _sync_opened(
 
 
 def _told(disk: LocalDisk, error: Exception, path: str) -> OSError:
-    """The error as a node is told of it."""
+    """The error as a node is told of it. What was written goes, unless the device has failed."""
+    told = bare(_as_told(disk, error, path))
+    if isinstance(told, DiskFull):
+        disk.take_back(path)
+    return told
+
+
+def _as_told(disk: LocalDisk, error: Exception, path: str) -> OSError:
     if isinstance(error, DiskFull | DiskFailed):
         return error
     if isinstance(error, MemoryError):

@@ -34,6 +34,7 @@ from queue import SimpleQueue
 from actors.host.work import descriptors
 from actors.host.work.disk import LocalDirectory, LocalDisk, LocalFile, Named
 from actors.host.work.download import begin
+from actors.host.work.kept_errors import bare
 from actors.host.work.replacements import Replacement, replace_beside
 from actors.host.work.shortages import AGAIN_S
 from actors.host.work.workers import Workers
@@ -288,7 +289,7 @@ class Syncs:
             thread = threading.Thread(target=self._make, args=(one,), name="made", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:
+            except (RuntimeError, MemoryError):
                 _, path, _ = sync.replacements[0]
                 self.ended(sync.token, DiskFull(errno.EAGAIN, "there is no thread to write the file now", path))
             else:
@@ -365,11 +366,11 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                 try:
                     disk.replace(path, content, departures)  # type: ignore[attr-defined]
                 except (DiskFull, NotMade) as error:
-                    full = error
+                    full = bare(error)
                 except MemoryError:
                     full = DiskFull(errno.ENOMEM, "there is no memory to replace the file", path)
                 except OSError as error:
-                    failed = error
+                    failed = bare(error)
                 except Exception as error:  # whatever it is: the node that waits must learn of it
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
         if failed is not None:

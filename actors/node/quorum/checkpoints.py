@@ -160,11 +160,11 @@ class Checkpoints:
         return self._part is not None and self._part[1] is file
 
     def adopt_part(self, snapshot: SnapshotId) -> File:
-        """Give the verified file its name; returns the file to sync."""
+        """Give the verified file its name; returns the file to sync. Raises DiskFull, DiskFailed: it has the old one."""
         assert self._part is not None and self._part[0] == snapshot
         file = self._part[1]
-        self._part = None
         self.disk.rename(file.path, self.path(snapshot))
+        self._part = None
         self.keep([], snapshot)
         file.close()
         return self._file(snapshot)

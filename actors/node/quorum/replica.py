@@ -89,6 +89,8 @@ class QuorumReplica:
         self._unwritten: Ready | None = None
         """A Ready that found no room on the disk; None: there is none. Nothing goes on before it is written. Never on a
         controller."""
+        self._unloaded = False
+        """Whether its snapshot has not taken the place of everything yet."""
         self.election_latency_ms = Histogram()
         """How long no leader was known, in ms, each time until one was."""
         self.appended, self.fetched = Meter(), Meter()
@@ -310,12 +312,7 @@ class QuorumReplica:
         if self.raft.voters is not self.identity.voters.voters:
             self.identity.voters.adopt(self.raft.voters)
             self._say_left()
-        if ready.load_snapshot is not None:
-            self.store.adopt(ready.load_snapshot, now_ms)
-            self._replay.load(ready.load_snapshot)
-        if ready.truncate_to is not None:
-            self.store.log.truncate(ready.truncate_to)
-        if self._write(ready):
+        if self._load(ready) and self._write_behind(ready):
             self._tell(ready)
 
     def _follow_leader(self, now_ms: int) -> None:
@@ -332,6 +329,26 @@ class QuorumReplica:
             self._known_leader = leader
             self.leaders += 1
 
+    def _load(self, ready: Ready) -> bool:
+        """Put the received snapshot of a Ready, if it has one, in the place of everything. False: as for `_write`."""
+        if ready.load_snapshot is None:
+            return True
+        try:
+            self.store.adopt(ready.load_snapshot, self._runtime.now.mono_ms)
+        except DiskFull as full:
+            self._wait(ready, full)
+            self._unloaded = True
+            return False
+        self._unloaded = False
+        self._replay.load(ready.load_snapshot)
+        return True
+
+    def _write_behind(self, ready: Ready) -> bool:
+        """Cut the log where a Ready says so, then `_write`."""
+        if ready.truncate_to is not None:
+            self.store.log.truncate(ready.truncate_to)
+        return self._write(ready)
+
     def _write(self, ready: Ready) -> bool:
         """Write the part of a snapshot that a Ready has, or append its batches. False: there is no room, and this node
         is a broker: it waits for some, since clients can still be served, and a broker that falls behind is fenced by
@@ -345,12 +362,7 @@ class QuorumReplica:
                     self._snapshots.verify(part.snapshot, file)
             log.append(batches, self._runtime.now.mono_ms)
         except DiskFull as full:
-            if self._controls:
-                raise
-            if self._unwritten is None:
-                self._runtime.log.error(f"metadata is not taken in until there is room: {full}")
-            self._unwritten = ready
-            self._again_ms = self._runtime.now.mono_ms + FULL_RETRY_MS
+            self._wait(ready, full)
             return False
         self.store.bytes_since_snapshot += sum(len(batch.data) for batch in ready.append)
         if batches:
@@ -359,9 +371,23 @@ class QuorumReplica:
             meter.mark(records, self._runtime.now.mono_ms)
         return True
 
+    def _wait(self, ready: Ready, full: DiskFull) -> None:
+        """Go on with a Ready when there is room. Raises DiskFull on a controller."""
+        if self._controls:
+            raise full
+        if self._unwritten is None:
+            self._runtime.log.error(f"metadata is not taken in until there is room: {full}")
+        self._unwritten = ready
+        self._again_ms = self._runtime.now.mono_ms + FULL_RETRY_MS
+
     def _write_on(self, ready: Ready) -> bool:
         """Look for room again, but not in every turn, and go on with `ready` where it was left."""
-        if self._runtime.now.mono_ms < self._again_ms or not self._write(ready):
+        if self._runtime.now.mono_ms < self._again_ms:
+            return False
+        if self._unloaded:
+            if not (self._load(ready) and self._write_behind(ready)):
+                return False
+        elif not self._write(ready):
             return False
         self._unwritten = None
         self._runtime.log.info("there is room for metadata again")

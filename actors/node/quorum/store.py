@@ -177,8 +177,9 @@ class Store:
         return found
 
     def adopt(self, snapshot: SnapshotId, now_ms: int) -> None:
-        """Put a received checkpoint in the place of everything."""
-        self.checkpoints.adopt_part(snapshot)
+        """Put a received checkpoint in the place of everything. Raises DiskFull: to be called again until there is room."""
+        if self.checkpoints.latest != snapshot:
+            self.checkpoints.adopt_part(snapshot)
         self.log.restart_at(snapshot.end_offset, now_ms)
         self.bytes_since_snapshot = 0
         self._give_up_taken()

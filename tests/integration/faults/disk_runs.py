@@ -675,6 +675,11 @@ def faults(calls: int, step: int = 1, first: int = 1) -> Iterator[Fault]:
         yield Fault(number, errno.EIO, FOREVER)
 
 
+def one_each(calls: int) -> list[Fault]:
+    """One for each call, the kinds in turn."""
+    return [[*faults(number, 1, number)][number % 3] for number in range(1, calls + 1)]
+
+
 def distinct(made: Sequence[str], chance: random.Random) -> list[int]:
     """The numbers of calls of which each does something else: one of those that differ in offsets and ids alone."""
     alike: dict[str, list[int]] = {}
@@ -689,6 +694,7 @@ def main() -> int:
     parser.add_argument("--operation", action="append", choices=OPERATIONS, help="default: all")
     parser.add_argument("--sample", type=int, default=0, help="so many faults an operation, by chance; 0: all")
     parser.add_argument("--distinct", action="store_true", help="one fault for calls that differ in offsets alone")
+    parser.add_argument("--each", action="store_true", help="one fault for each call, the kinds of faults in turn")
     parser.add_argument("--first", type=int, help="one fault: at this call")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--calls", action="store_true", help="print the calls that each operation makes")
@@ -701,6 +707,8 @@ def main() -> int:
             if args.calls:
                 print(*(f"{name} {number}: {one}" for number, one in enumerate(made, 1)), sep="\n")
             chosen = list(faults(len(made)) if args.first is None else faults(args.first, 1, args.first))
+            if args.each:
+                chosen = one_each(len(made))
             if args.distinct:
                 chosen = [chance.choice([*faults(number, 1, number)]) for number in distinct(made, chance)]
             if args.sample and args.sample < len(chosen):

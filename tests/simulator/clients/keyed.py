@@ -39,7 +39,7 @@ class KeyedProducer(Producer):
     async def _try(self, leader: str, topic: str, topic_id: bytes, partition: int, values: list[Any],
                    sequence: int) -> tuple[ErrorCode | None, int]:  # fmt: skip
         client = self.client
-        now_ms = 1_600_000_000_000 + client.world.time_us // 1000
+        now_ms = client.timestamp_ms(sequence)
         builder = Builder(
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,

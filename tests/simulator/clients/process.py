@@ -17,7 +17,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.simulator.cluster import PORT
 from tests.simulator.history import History
-from tests.simulator.world import HERE, Link, World
+from tests.simulator.world import EPOCH_WALL_MS, HERE, Link, World
 
 Resume = Callable[[Any], None]
 TIMEOUT_MS = 5_000
@@ -97,12 +97,20 @@ class Client(Tasks):
         """The epoch of the last batch that it was given."""
         self.states_epochs = False
         """Whether the client states its leader epoch in what it asks of leaders, as real consumers do (KIP-320)."""
+        self.timeless = 0
+        """One batch in so many that it writes has no time; 0: each has one."""
         self._next_conn = 0
         self._correlation = 0
         self._conns: dict[str, int] = {}
         self._up: set[int] = set()
         self._queued: dict[int, list[bytes]] = {}
         self._pending: dict[tuple[int, int], tuple[str, int, Resume]] = {}
+
+    def timestamp_ms(self, sequence: int) -> int:
+        """The time of a batch with that sequence number."""
+        if self.timeless and not sequence % self.timeless:
+            return -1
+        return EPOCH_WALL_MS + self.world.time_us // 1000
 
     # ---- requests
 

@@ -119,6 +119,8 @@ class BrokerRole(BrokerParts):
             self.applier.crowded = self._image_deltas.crowded
             self.replicas.arrive = self._arrive
             self.logs.retired.freed = self.replicas.may_begin
+        else:
+            self.logs.retired.freed = self.pushed_metadata.may_begin
         self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.logs, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False

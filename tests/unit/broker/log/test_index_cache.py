@@ -23,6 +23,29 @@ def sealed(disk: VirtualDisk, cache: IndexCache) -> PartitionLog:
     return recover(disk, "t-0", log.settings, clean=True, recovery_point=40, topic_id=bytes(16), indexes=cache).log
 
 
+def test_one_that_was_made_to_know_a_time_is_not_kept() -> None:
+    """Retention asks each segment for its largest time, and the index files are lost: no cache would count them."""
+    log = sealed(VirtualDisk(), IndexCache())
+    times = [segment.max_timestamp(cold=True) for segment in log.segments[:-1]]
+    assert len(times) > 5 and None not in times and -1 not in times
+    assert not any(segment.offered or segment.index for segment in log.segments[:-1])
+
+
+def test_one_for_which_there_is_no_descriptor_is_read_by_a_job() -> None:
+    disk = VirtualDisk()
+    log = sealed(disk, IndexCache())
+    for segment in log.segments[:-1]:
+        index = segment.load_index(cold=True)
+        assert index is not None
+        segment.keep_index(index)
+        segment.drop_index()
+    disk.fault = lambda operation, path: errno.EMFILE if operation == "open" and path.endswith("index") else 0
+    assert log.read(log.segments[1].base_offset, 100) is None
+    disk.fault = None
+    read = log.read(log.segments[1].base_offset, 100)
+    assert read is not None and read.data
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ENOENT])
 def test_one_that_cannot_be_written_is_the_fault_of_its_own_disk(number: int) -> None:
     """The reader of another one is served, and nobody calls that one's disk failed."""

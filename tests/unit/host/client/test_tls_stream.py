@@ -163,6 +163,8 @@ def test_a_damaged_record_is_no_end_of_the_peer(tmp_path: Path, version: ssl.TLS
         assert came == sum(sizes)
         with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
             one.held_into(room)
+        kept = one._broken
+        assert kept is not None and kept.__traceback__ is None and kept.__context__ is None, "it holds no buffer"
 
 
 def test_a_peer_that_speaks_no_tls_and_one_that_is_not_trusted_are_refused_and_told(tmp_path: Path) -> None:

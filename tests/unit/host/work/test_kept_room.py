@@ -84,14 +84,17 @@ def look(rooms: Rooms, disk: LocalDisk) -> None:
             thread.join()
 
 
-def test_without_a_thread_room_is_kept_a_second_later(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+def test_without_a_thread_room_is_kept_a_second_later(
+    volume: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     disk = LocalDisk(str(volume), kept_bytes=KEPT)
     rooms = Rooms(Lines())
     rooms.watch([disk])
     assert disk.give_room(disk.room.given) and disk.lacks_room
 
     def none(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", none)

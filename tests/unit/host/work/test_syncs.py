@@ -604,11 +604,14 @@ def test_small_files_go_beside_each_other_as_far_as_there_are_threads(
     waiting.syncs.close()
 
 
-def test_no_thread_to_write_what_is_made_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+def test_no_thread_to_write_what_is_made_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     waiting, disk = Waiting(), LocalDisk(str(tmp_path))
 
     def none(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", none)
@@ -629,8 +632,23 @@ def test_no_memory_to_sync_small_files_is_no_room(tmp_path: Path, monkeypatch: p
     sync = Sync(1, [], [(disk, "behind-them", b"x")], runs=[Run([], [(disk, "small", b"x")])])
     ((_, full),) = _perform([Ordered(sync, flushed=True)])
     assert isinstance(full, DiskFull) and full.errno == errno.ENOMEM
-    assert not (tmp_path / "small").exists() and not (tmp_path / "behind-them").exists()
+    assert disk.names("") == [], "nor under a name for a while"
     assert _open_now() == before
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_error_that_is_kept_holds_no_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool) -> None:
+    disk = LocalDisk(str(tmp_path))
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, "the device failed")
+
+    monkeypatch.setattr("os.replace", fails)
+    one = [(disk, "small", b"x" * 10_000)]
+    sync = Sync(1, [], [], runs=[Run([], one)]) if beside else Sync(1, [], one)
+    ((_, failed),) = _perform([Ordered(sync, flushed=True)])
+    assert isinstance(failed, DiskFailed) and "the device failed" in str(failed)
+    assert failed.__traceback__ is None and failed.__context__ is None and failed.__cause__ is None
 
 
 def test_closing_finishes_a_sync_that_is_made_in_parts(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The quorum of a node over real frames and virtual disks: elections, commits, restarts, snapshots, tools."""
 
+import errno
 import json
 from collections.abc import Iterator
 from itertools import pairwise
@@ -486,6 +487,35 @@ def test_a_broker_waits_for_room_for_a_snapshot(room: int) -> None:
     assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
     assert broker.quorum.deadline_ms() > cluster.time_ms, "it does not spin"
     broker.disk.room = None
+    cluster.append("last")
+    assert cluster.run(5000, cluster.settled)
+    assert values(broker)[-1] == "last"
+
+
+@pytest.mark.parametrize(("operation", "ending", "error"), [
+    ("rename", ".checkpoint.part", errno.ENOSPC), ("rename", ".log", errno.ENOSPC), ("create", ".log", errno.EMFILE),
+    ("create", ".log", errno.EDQUOT),
+])  # fmt: skip
+def test_a_broker_waits_for_room_for_the_name_of_a_received_snapshot(operation: str, ending: str, error: int) -> None:
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    broker = cluster.nodes[101]
+    broker.kill()
+    grow(cluster, leader, 2)
+    refused = []
+
+    def fault(done: str, path: str) -> int:
+        if done != operation or not path.endswith(ending) or len(refused) > 2:
+            return 0
+        refused.append(path)
+        return error
+
+    broker.start()
+    broker.disk.fault = fault
+    assert cluster.run(30_000, lambda: len(refused) > 2 and cluster.settled())
+    assert broker.stopped is None and len(set(refused)) == 1
+    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
     cluster.append("last")
     assert cluster.run(5000, cluster.settled)
     assert values(broker)[-1] == "last"

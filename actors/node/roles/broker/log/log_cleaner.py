@@ -10,8 +10,8 @@ This file alone decides the rest. Rules:
 3. A cleaning ends at once, and leaves the log as it is, when the partition is gone, offline or no longer compacted, when its
    log was cut or segments of it went, or when the cleaner is switched off. A replica that is moved to another directory is
    not cleaned.
-4. A log that is damaged, or cannot be cleaned for another reason that will not pass, is set aside until this process ends:
-   one line says so, and a gauge. A full disk passes: the log is tried again later.
+4. A log that is damaged, or cannot be cleaned for another reason that will not pass, is set aside until this process ends or
+   the replica is in another directory: one line says so, and a gauge. A full disk passes: the log is tried again later.
 5. The log is clean only once the names of all its new segments are on the disk.
 6. What a cleaning leaves that ends early is unlinked only when a start would not use it: when its name `.swap` has been
    taken back, and that is on the disk. Where that cannot be done now the log does it before it changes otherwise.
@@ -93,6 +93,8 @@ class LogCleaner:
         """Monotonic time at which the bytes that were read and written are within the limit again."""
         self.uncleanable: dict[Partition, str] = {}
         """The partitions that are set aside, and why. Invariant: none is being cleaned."""
+        self._aside: dict[Partition, PartitionLog] = {}
+        """The logs that they had then: in another directory there may be nothing wrong with it."""
         self.stats = Stats()
 
     # ---- what the broker's turn calls
@@ -141,7 +143,8 @@ class LogCleaner:
             warm += [(log.disk, job) for job in look.warm]
             if look.cleanable_bytes:
                 found.append((partition, look))
-        self.uncleanable = {one: why for one, why in self.uncleanable.items() if not one.removed}
+        self._aside = {one: log for one, log in self._aside.items() if not one.removed and one.log is log}
+        self.uncleanable = {one: why for one, why in self.uncleanable.items() if one in self._aside}
         self._resting = {one: at for one, at in self._resting.items() if at > now.mono_ms and not one.removed}
         self.stats.max_dirty_ratio = max((look.ratio for _, look in found), default=0.0)
         self.stats.max_delay_ms = max((look.delay_ms for _, look in found), default=0)
@@ -306,5 +309,5 @@ class LogCleaner:
 
     def _set_aside(self, partition: Partition, why: str) -> None:
         if not partition.removed and partition not in self.uncleanable:
-            self.uncleanable[partition] = why
+            self.uncleanable[partition], self._aside[partition] = why, partition.log
             self._runtime.log.error(f"{partition!r} cannot be cleaned and grows from now on: {why}")

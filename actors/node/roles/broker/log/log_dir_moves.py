@@ -37,7 +37,6 @@ from fastpath.records.batch import CorruptBatch
 AGAIN_MS = 1000
 """How soon a move that had no room, or found a file gone, goes on."""
 HELD_MS = 500
-WISHES_MAX = 100_000
 LIMIT = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
@@ -102,13 +101,10 @@ class LogDirMoves:
         absent = self._availability.absent(topic, number)
         if absent is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return absent
-        image, preferred = self._cache.image, self._directories.preferred
+        image = self._cache.image
         topic_id = image.topic_id(image.topic(topic))
         if topic_id is not None:
-            preferred.pop((topic_id, number), None)
-            preferred[topic_id, number] = disk
-            if len(preferred) > WISHES_MAX:
-                del preferred[next(iter(preferred))]
+            self._directories.prefer(topic_id, number, disk)
         return ErrorCode.REPLICA_NOT_AVAILABLE
 
     # ---- what the broker's turn calls

@@ -36,6 +36,8 @@ DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, er
 OF_ALL = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANED_OFFSETS, TOPIC_IDS, DIRECTORY_IDS, SCRUBBED)
 WRITTEN_ANYWHERE = frozenset(name + end for name in OF_ALL for end in ("", ".tmp"))
 """Files that this process makes in a log directory whatever is in it."""
+WISHES_MAX = 100_000
+"""How many replicas that are not here yet may have been given a directory."""
 META = "meta.properties"
 """The file that a directory has if it was formatted (`host/storage.py`). No running process writes it."""
 
@@ -106,6 +108,13 @@ class LogDirectories:
         for place, directory in enumerate(self._directories):
             if directory.disk is disk:
                 self._counts[place] += by
+
+    def prefer(self, topic_id: bytes, number: int, disk: Disk) -> None:
+        """Note in which directory a replica that is not here yet is to begin. Of too many the oldest wish is forgotten."""
+        self.preferred.pop((topic_id, number), None)
+        self.preferred[topic_id, number] = disk
+        if len(self.preferred) > WISHES_MAX:
+            del self.preferred[next(iter(self.preferred))]
 
     def place(self, topic_id: bytes, number: int) -> Disk:
         """The directory in which a new replica begins (rule 1)."""

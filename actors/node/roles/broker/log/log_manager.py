@@ -119,7 +119,7 @@ class LogManager:
         if claimed is None:
             disk, name = self.directories.place(topic_id, number), partition_name(topic, number)
             if not self.retired.free(disk, name, topic_id, number):
-                self.directories.preferred[topic_id, number] = disk
+                self.directories.prefer(topic_id, number, disk)
                 return None
             return self._loader.create(disk, name, settings, topic_id), settings, 0
         directory, found = claimed

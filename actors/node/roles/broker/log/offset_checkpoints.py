@@ -3,7 +3,8 @@
 This file alone decides that. Rules:
 
 1. A replica is in the checkpoints of the directory that it is in. One that is on its way is in those of both: its future
-   log has a recovery point and a start of its own (KIP-113).
+   log has a recovery point and a start of its own (KIP-113). One that is leaving is there until its files go: it may be
+   assigned again before that, to the next process.
 2. A replica that is known to be lost is listed with its topic id in every directory, and without offsets.
 3. They are written to every directory that is online once something in them has changed, each by itself. With several
    directories, one in which that fails goes offline.
@@ -148,6 +149,9 @@ class OffsetCheckpoints:
         return found
 
     def _logs(self, replicas: Replicas) -> Iterator[tuple[tuple[str, int], bytes, PartitionLog, int]]:
+        for one in replicas.still_leaving():  # first: another replica of the name may be here already, and it counts
+            if not one.log.blank and not self._directories.failed(one.log.disk):
+                yield (one.topic, one.number), one.topic_id, one.log, one.high_watermark
         for one in replicas.written():
             yield (one.topic, one.number), one.topic_id, one.log, one.high_watermark
         for one, log in self._futures.by_partition.items():

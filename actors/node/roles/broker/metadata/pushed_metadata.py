@@ -109,6 +109,17 @@ class PushedMetadata:
         self._told: dict[tuple[bytes, int], PartitionState] = {}
         """What LeaderAndIsr said last of each replica here, by topic id and number."""
 
+    def may_begin(self, topic_id: bytes, number: int) -> None:
+        """Let a replica begin, soon, that was offline as its log could not, and can now."""
+
+        def begin() -> None:
+            told = self._told.get((topic_id, number))
+            if told is not None and self._replicas.offline.pop((topic_id, number), None) is not None:
+                self._applier.apply(MetadataDelta(partitions=[told]))
+                self._partition_effects.run()
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms, begin)
+
     # ---- requests
 
     def overtaken(

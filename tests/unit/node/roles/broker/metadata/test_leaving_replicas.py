@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.directories.checkpoints import RECOVERY_POINTS, parse_offsets
 from actors.metadata import ops
 from actors.metadata.snapshot import encode
 from actors.node.roles.broker.metadata import metadata_publisher
@@ -156,13 +157,16 @@ def test_a_clean_stop_flushes_what_is_leaving_too(offline: bool) -> None:
     node = lab.nodes[1]
     going = {partition.log for partition in node.broker.replicas.still_leaving()}
     assert len(going) == MANY - A_TURN and max(log.recovery_point for log in going) < 2
-    before = len(lab.later)
+    before, left = len(lab.later), list(node.broker.replicas.still_leaving())
     if offline:
         node.broker.logs.directories.failed = lambda disk: True
     node.broker.logs.begin_close()
     node.broker.logs.close(node.broker.replicas, 1, lambda _: None)
     lab.later[before]()
     assert ({log.recovery_point for log in going} == {2}) is not offline
+    files = node.broker.logs.checkpoints.replacements(node.broker.replicas)
+    points = [parse_offsets(content) for _, path, content in files if path == RECOVERY_POINTS]
+    assert points == [{} if offline else {("t", one.number): 2 for one in left}]
 
 
 def test_a_broker_that_stops_while_replicas_leave_has_none_of_them_when_it_is_back() -> None:

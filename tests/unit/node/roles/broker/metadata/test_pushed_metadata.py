@@ -1,6 +1,7 @@
 """A broker with rayft.metadata.source=push: which pushed request it obeys, and what becomes of its replicas (KIP-291)."""
 
 import copy
+import errno
 import random
 from typing import Any
 
@@ -334,6 +335,26 @@ def test_r291_76_what_everything_does_not_name_is_set_aside_and_not_deleted() ->
     assert lab.partition(B) is None and lab.partition() is not None
     aside = [name for name in lab.files() if name.startswith("b-0.") and name.endswith("-stray")]
     assert len(aside) == 1 and "b-0" not in lab.files() and "a-0" in lab.files()
+
+
+def test_a_replica_that_waits_for_a_name_begins_when_it_is_free() -> None:
+    """The files of the topic that had the name before find no room for another one, for a while."""
+    lab, here = Told(), {"leader": 1, "isr": (1,), "replicas": (1,)}
+    lab.begin(state(**here))
+    lab.partition().append(records(), 0, client=False)
+    full = True
+    lab.process.disk.fault = lambda operation, path: errno.ENOSPC * (full and operation == "rename" and path == "a-0")
+    assert codes(lab.ask(STOP, stop(-2))) == [0]
+    again = state(**here, topic_id=B)
+    assert lab.ask(UPDATE, update(state(leader=-2, epoch=-2), again)).error_code == 0
+    lab.ask(REPLICAS, replicas(again))
+    assert lab.partition(B) is None and (B, 0) in lab.node.broker.replicas.offline
+    full = False
+    for _ in range(4):
+        lab.world.time_us += 1_000_000
+        lab.turn()
+    assert lab.partition(B) is not None and not lab.node.broker.replicas.offline
+    assert (lab.partition(B).leader_epoch, lab.partition(B).log.log_end_offset) == (3, 0)
 
 
 @pytest.mark.parametrize("name", [UPDATE, REPLICAS, STOP])
