@@ -137,6 +137,12 @@ class FailingDisks(RelocatedFaults):
         self.adversaries: dict[VirtualDisk, tuple[Process, Adversary]] = {}
         self._losing: set[VirtualDisk] = set()
         """Disks whose adversary is guarded."""
+        self.often: frozenset[str] | None = None
+        """What every second adversary lets fail; None: none is preferred."""
+        self.returning = False
+        """Whether brokers die soon after a replica has come back to them."""
+        self._instances: dict[tuple[str, bytes, int], int] = {}
+        """Which of the logs of its directory each replica had last."""
         super().__init__(*args, menu=MENU)
         self.directories = Untouched(self)
 
@@ -186,6 +192,22 @@ class FailingDisks(RelocatedFaults):
         del self.rotten[name, directory]
         return False
 
+    # ---- what has come back
+
+    def _turned(self, process: Process) -> None:
+        super()._turned(process)
+        broker = process.node.broker if process.node is not None else None
+        if not self.returning or self.over or broker is None:
+            return
+        for partition in broker.replicas.written():
+            key, instance = (process.name, partition.topic_id, partition.number), partition.log.instance
+            if self._instances.setdefault(key, instance) != instance:
+                self._instances[key] = instance
+                if self.choose.randrange(2):
+                    self._after(
+                        self._between(100, 1_500), lambda: self._kill(process, "soon after a replica came back")
+                    )
+
     # ---- the adversary
 
     def operations_fail(self) -> bool:
@@ -197,11 +219,16 @@ class FailingDisks(RelocatedFaults):
         device = bool(self.choose.randrange(5) > 1)
         if disk in self.adversaries or (device and process not in self._free()):
             return False
-        operations = self.choose.choice(OPERATIONS)
+        operations = self._operations()
         if device and process.name[0] == "b" and not self.would_be_alone(process) and self._guard(process):
             self._losing.add(disk)
         self._set(process, disk, operations, FAILED if device else FULL)
         return True
+
+    def _operations(self) -> frozenset[str]:
+        if self.often is not None and self.choose.randrange(2):
+            return self.often
+        return self.choose.choice(OPERATIONS)
 
     def _set(self, process: Process, disk: VirtualDisk, operations: frozenset[str], numbers: Sequence[int]) -> None:
         skip = self.choose.choice((0, 0, 1, 2, 4, 8, 30)) if operations else self.choose.randrange(300)
@@ -286,7 +313,7 @@ class FailingDisks(RelocatedFaults):
             disk = process.disks[self.choose.randrange(len(process.disks))]
             if disk not in self.adversaries:
                 device = bool(self.choose.randrange(2)) and not self._on_guard() and process.name not in self.guarded
-                self._set(process, disk, self.choose.choice(OPERATIONS), FAILED if device else FULL)
+                self._set(process, disk, self._operations(), FAILED if device else FULL)
         super()._start(process)
         if process.node is not None and process.name[0] == "b":
             self._after(1_000, lambda life=process.life: self._look(process, life))
@@ -405,8 +432,10 @@ def more(seed: int) -> str:
 
 
 def _away_and_back(found: Shape) -> Shape:
-    """Partitions get other replicas, again and again."""
-    return found._replace(reassigned=True, purge=False, relocated=False, compacted=(), topics=found.topics[:1])
+    """Partitions get other replicas, again and again. Segments are long, so little is flushed."""
+    long = {"index.interval.bytes": "200"}
+    topics = [_topic("t0", 2, 3, "1", "100000", long), _topic("t1", 1, 2, "1", "100000", long)]
+    return found._replace(reassigned=True, purge=False, relocated=False, compacted=(), transactions=None, topics=topics)
 
 
 def _once_compacted(found: Shape) -> Shape:
@@ -491,6 +520,9 @@ class OnFailingDisks(Simulation):
         super().__init__(seed, keep_log=keep_log)
         assert isinstance(self.faults, FailingDisks)
         self._more = more(seed)
+        if self._more == "few indexes":
+            self.faults.often = frozenset({"open"})
+        self.faults.returning = self._more == "away and back"
         configs = {topic.name: topic.configs for topic in self.shape.compacted}
         limits = {name: int(one["retention.ms"]) for name, one in configs.items() if "retention.ms" in one}
         retention, points = Retention(self.world, limits), DurablePoints()

@@ -108,7 +108,7 @@ KEYED_PAUSE_MS = 800
 """Between two batches of a producer of a compacted topic, at most twice as long."""
 RELOCATION_MS = 2_000
 """Between two requests to move a replica, on the average."""
-REASSIGNMENT_MS = 700
+REASSIGNMENT_MS = 250
 """Between two reassignments of topics that stay, on the average."""
 DELETE_RETENTION_MS = 300_000
 """delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""

@@ -87,6 +87,8 @@ FOUND = [
     ("nodes_stop_for_a_reason", "failing disks", 50434),
     ("failed_directory_is_given_up", "failing disks", 50514),
     ("what_is_dirty_is_cleaned", "failing disks", 584),
+    ("restarts_succeed", "failing disks", 533),
+    ("restarts_succeed", "failing disks", 558),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -6,18 +6,12 @@ Each takes a cure out again. Worlds in which any operation may fail must find it
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.log import moving, recovery
-from actors.broker.log.directories.checkpoints import instance_of
-from actors.broker.log.directories.directory import Checkpointed, LogDirectory
-from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Copy, Move
-from actors.broker.log.names import Names
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Segment
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from actors.node.roles.broker.log.scrubber import Scrubber
-from actors.node.roles.broker.replication.delayed_fetch import DelayedFetch
 from actors.ports import DiskFailed, DiskFull
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -93,53 +87,6 @@ def nothing_at_rest_is_read() -> Sequence[Patch]:
 
 
 @mistake(WORLD)
-def copy_from_before_a_start_takes_over_what_was_cleaned_since() -> Sequence[Patch]:
-    """S3: a move goes on after a start with what it had copied before. The current log was cleaned meanwhile, and what it
-    says of itself is taken for the copy too: a deleted key comes back for ever."""
-    init, succeed = Move.__init__, moving._succeed
-
-    def filled(move: Move, *logs: PartitionLog) -> None:
-        init(move, *logs)
-        move._filled = True
-
-    def all_of_it(future: PartitionLog, current: PartitionLog) -> None:
-        succeed(future, current)
-        future.cleaned_offset = current.cleaned_offset
-
-    return [instead(Move, "__init__", filled), instead(moving, "_succeed", all_of_it)]
-
-
-@mistake(WORLD)
-def checkpoints_of_a_dropped_replica_count_for_its_successor() -> Sequence[Patch]:
-    """S4: what the checkpoints say of a replica that has gone is believed of the one that has come back."""
-    checkpointed = LogDirectory.checkpointed
-
-    def of_any(directory: LogDirectory, partition: Any, topic_id: bytes, instance: int = 0) -> Checkpointed:
-        known = (directory._ids or {}).get(partition, b"")
-        mine = instance_of(known) if known[:16] == topic_id else instance
-        return checkpointed(directory, partition, topic_id, mine)
-
-    return [instead(LogDirectory, "checkpointed", of_any)]
-
-
-@mistake(WORLD)
-def error_goes_to_the_disk_of_who_called() -> Sequence[Patch]:
-    """S5: an index of a dead directory cannot be written to make room in memory, and the sound one that is read from is
-    given up."""
-    touch = IndexCache.touch
-
-    def blaming(cache: IndexCache, segment: Segment) -> None:
-        before = set(cache.failing)
-        touch(cache, segment)
-        for disk in set(cache.failing) - before:
-            error = cache.failing.pop(disk)
-            error.disk = segment.disk
-            cache.failing[segment.disk] = error
-
-    return [instead(IndexCache, "touch", blaming)]
-
-
-@mistake(WORLD)
 def no_time_is_taken_for_a_time_that_is_not_known() -> Sequence[Patch]:
     """S6: a batch without a time at the beginning of a segment has the time of that segment read again and again, and the
     log is never cleaned."""
@@ -159,17 +106,6 @@ def no_time_is_taken_for_a_time_that_is_not_known() -> Sequence[Patch]:
         return position
 
     return [instead(Segment, "learn_first_timestamp", never), instead(Segment, "append", unknown)]
-
-
-@mistake(WORLD)
-def names_behind_a_cut_are_never_made_durable() -> Sequence[Patch]:
-    """S7: what a cut has renamed away comes back with a power cut, behind what was written since."""
-    unsynced = Names.unsynced
-
-    def only_new(names: Names, has_segments: bool) -> Any:
-        return [], unsynced(names, has_segments)[1]
-
-    return [instead(Names, "unsynced", only_new)]
 
 
 @mistake(WORLD)
@@ -196,31 +132,3 @@ def age_of_records_without_times_begins_with_each_start() -> Sequence[Patch]:
         segment.appended_ms = segment.created_ms
 
     return [instead(Segment, "__init__", young)]
-
-
-@mistake(WORLD)
-def gaps_are_forgotten_by_a_kill() -> Sequence[Patch]:
-    """S7: a log that was fetched from a compacted one is not known to have gaps after a kill, and is called damaged."""
-    learn = recovery.learn
-
-    def without(*args: Any, **more: Any) -> bool:
-        learn(*args, **more)
-        return False
-
-    return [instead(recovery, "learn", without)]
-
-
-@mistake(WORLD)
-def segment_that_the_cleaner_has_taken_is_called_damaged() -> Sequence[Patch]:
-    """S7: a thread reads a segment that a cleaning replaces meanwhile, and finds no file of that name."""
-    warming = DelayedFetch._warming
-
-    def slow(look: Any, entry: Any, expired: bool, promised: int) -> Any:
-        warmed = warming(look, entry, expired, promised)
-
-        def blaming(result: Any) -> Any:
-            return warmed(DiskFailed(str(result)) if isinstance(result, FileNotFoundError) else result)
-
-        return blaming
-
-    return [instead(DelayedFetch, "_warming", slow)]

@@ -13,6 +13,10 @@ A topic's id is not enough either: a replica may be moved away and back, or be g
 has the same id. So each log has a number of its own in its log directory, its `instance`, which partition.metadata has in a
 third line and the fifth file in eight bytes behind the id. A log of Apache Kafka has none: that counts as 0, and nothing is
 behind the id.
+
+The number also tells two copies in two log directories apart. One that begins while another directory is offline, where the
+replica may have had a log before, gets a number above all that were given out in this broker's lives before: the epoch of
+the broker, and behind it `LIFE_BITS` bits (`node/roles/broker/log/log_directories.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +31,9 @@ CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 TOPIC_IDS = "topic-id-checkpoint"
 SCRUBBED = "scrub-checkpoint"
+
+LIFE_BITS = 20
+"""How many bits of such a number count the logs of one life of the broker."""
 
 Partition = tuple[str, int]
 """The name of a partition: (topic, number)."""

@@ -134,9 +134,14 @@ class LogDirectory:
                 found.append(PartitionDirectory(name, *parsed, topic_id, instance))
         return found
 
-    def next_instance(self) -> int:
-        """A new instance, for a log that begins here now."""
-        self._instances += 1
+    @property
+    def instances(self) -> int:
+        """The highest instance that a log has, or had, here."""
+        return self._instances
+
+    def next_instance(self, above: int = 0) -> int:
+        """A new instance, above that one, for a log that begins here now."""
+        self._instances = max(self._instances, above) + 1
         return self._instances
 
     def checkpointed(self, partition: Partition, topic_id: bytes, instance: int = 0) -> Checkpointed:

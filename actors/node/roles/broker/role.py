@@ -89,6 +89,7 @@ class BrokerRole(BrokerParts):
             self.producer_id_blocks,
             self.driving,
         )
+        self.logs.directories.broker_epoch = lambda: self.lifecycle.epoch
         self._image_deltas = ImageDeltas(self.cache, self.replicas, self.logs)
         self.applier = MetadataApplier(
             runtime,

@@ -5,8 +5,9 @@ This file alone decides whose the files are. Rules:
 1. A replica that metadata assigns claims the directory with its name and topic id. One of another topic id of the same name
    goes. So does one that nobody has claimed once this broker knows all that was ever assigned to it.
 2. A directory that does not say its topic id is set aside.
-3. A partition is in one directory. Of two that say the same topic id and the same move the one counts that has arrived.
-   Without that nobody can tell: the node stops, as Apache Kafka does, and removes neither.
+3. A partition is in one directory. Of two that say the same topic id and the same move the one counts that has arrived. Of
+   two others the one counts that began while the directory of the other could not be used, as its instance says: the
+   other one is set aside. Without that nobody can tell: the node stops, as Apache Kafka does, and removes neither.
 4. A future log that the start finds beside its replica is filled on. Where the replica has no files any more, and would
    begin empty, it begins with the future log.
 5. Where a crash has left a log that nobody has claimed, no stop is marked as clean: the next start has to look again.
@@ -15,6 +16,7 @@ This file alone decides whose the files are. Rules:
 import itertools
 from collections.abc import Container, Iterable
 
+from actors.broker.log.directories.checkpoints import LIFE_BITS
 from actors.broker.log.directories.directory import (
     ARRIVED,
     FUTURE,
@@ -80,6 +82,11 @@ class Claims:
                 self._superseded(other, same, directory)
             elif _took_over(other.disk, directory.disk, found.name):
                 self._superseded(directory, found, other)
+            elif _began_beside(found, same):
+                others[place] = directory, found
+                self._set_aside(other, same, directory)
+            elif _began_beside(same, found):
+                self._set_aside(directory, found, other)
             else:
                 path = self._directories.path
                 self._runtime.stop(
@@ -89,6 +96,17 @@ class Claims:
                 )
             return
         others.append((directory, found))
+
+    def _set_aside(self, directory: LogDirectory, found: PartitionDirectory, by: LogDirectory) -> None:
+        here, there = self._directories.path(directory.disk), self._directories.path(by.disk)
+
+        def told(stray: str) -> None:
+            self._runtime.log.warning(
+                f"{found.name} in {here} is not used: the replica has begun anew in {there} while {here} could not be. "
+                f"Its files are set aside as {stray}. Remove them if nobody needs them"
+            )
+
+        self._retired.stray(directory.disk, found.name, found.topic, found.number, told)
 
     def _superseded(self, directory: LogDirectory, found: PartitionDirectory, by: LogDirectory) -> None:
         path = self._directories.path
@@ -182,6 +200,11 @@ class Claims:
     def _retire(self, directory: LogDirectory, found: PartitionDirectory) -> None:
         settings = self._cache.settings(found.topic)
         self._retired.retire(directory.disk, found.name, found.topic, found.number, settings)
+
+
+def _began_beside(found: PartitionDirectory, other: PartitionDirectory) -> bool:
+    """Whether a log began while the other one could not be used. Where a log has no instance nobody can tell."""
+    return found.instance >> LIFE_BITS > 0 and 0 < other.instance < found.instance
 
 
 def _took_over(disk: Disk, other: Disk, name: str) -> bool:

@@ -8,16 +8,19 @@ This file alone decides:
 3. A broker goes on without a directory while another one is left, unless the metadata log is in it (KIP-112).
 4. Which directories a stop may mark as clean, as far as the directory decides that: one that is offline, or of which a log
    was left for the next start to look at, gets no mark.
-5. When a directory counts as gone as a whole: META is not in it any more, or nothing but what a running process writes.
+5. Which of two copies of a replica began last: one that begins while files of it may be left where nobody can remove them
+   has the higher instance of the two.
+6. When a directory counts as gone as a whole: META is not in it any more, or nothing but what a running process writes.
 """
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from actors.broker.log.directories.checkpoints import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
+    LIFE_BITS,
     LOG_STARTS,
     RECOVERY_POINTS,
     SCRUBBED,
@@ -67,6 +70,10 @@ class LogDirectories:
         self._formatted: set[Disk] = set()
         """Directories that had META at the start: without it they are not there any more."""
         self.full = FullDisks()
+        self.broker_epoch: Callable[[], int] = lambda: -1
+        """The epoch of this life of the broker; below 0: it has none yet."""
+        self.left_behind = False
+        """Whether a log that has gone may have kept its name for a while, or until the next start."""
 
     def read(self) -> None:
         """Read the small files of every directory. Start-up only. Raises DiskFailed."""
@@ -115,6 +122,13 @@ class LogDirectories:
         self.preferred[topic_id, number] = disk
         if len(self.preferred) > WISHES_MAX:
             del self.preferred[next(iter(self.preferred))]
+
+    def next_instance(self, disk: Disk) -> int:
+        """The instance of a log that begins in a directory now (rule 5)."""
+        if not self._failed and not self.left_behind:
+            return self.of(disk).next_instance()
+        above = max(max(0, self.broker_epoch()) << LIFE_BITS, *(one.instances for one in self._directories))
+        return self.of(disk).next_instance(above)
 
     def place(self, topic_id: bytes, number: int) -> Disk:
         """The directory in which a new replica begins (rule 1)."""

@@ -24,7 +24,7 @@ class LogLoader:
 
     def create(self, disk: Disk, name: str, settings: TopicSettings, topic_id: bytes) -> PartitionLog:
         """Make a log without records, in a directory of that name."""
-        instance = self._directories.of(disk).next_instance()
+        instance = self._directories.next_instance(disk)
         log = PartitionLog(disk, name, settings, topic_id, indexes=self._indexes, instance=instance)
         self._directories.count(disk, 1)
         return log
