@@ -16,15 +16,14 @@ This file alone decides which of it may happen together with the faults of `faul
    more while the process starts.
 5. Rot is put where two other members of the ISR are sound. Scrubbing is on, so at the end nothing is rotten.
 
-Seven of sixteen worlds have one thing more (`MORE`): replicas that go away and come back, records without a time, a topic
-that is compacted no more, little memory for indexes, or little for what is read.
+A third of the worlds has one thing more (`MORE`): replicas that go away and come back, records without a time, a topic
+that is compacted no more, or little memory for indexes.
 """
 
 import errno
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from zlib import crc32
 
 from actors.broker.replication.replicas import Offline
 from actors.node.roles.broker.log import scrubber
@@ -428,7 +427,7 @@ def plain(seed: int) -> Shape:
 
 def more(seed: int) -> str:
     """What the world of a seed has besides."""
-    return BESIDES.get(seed % 16, "")
+    return BESIDES.get(seed % 32, "")
 
 
 def _away_and_back(found: Shape) -> Shape:
@@ -475,15 +474,6 @@ def _few_indexes(found: Shape) -> Shape:
     )
 
 
-def _read_cold(found: Shape) -> Shape:
-    """What is read is not in memory, as often as not, and the cleaner replaces it meanwhile."""
-    keyed = simulation.compacted_topic("k0", 1, 3, 500, retention_ms=60_000)
-    return found._replace(
-        topics=found.topics[:1], transactions=None, purge=False, relocated=False, compacted=(keyed,),
-        config=found.config | simulation.CLEANER, producers=1,
-    )  # fmt: skip
-
-
 MORE: Mapping[str, Callable[[Shape], Shape]] = {
     "": lambda found: found,
     "away and back": _away_and_back,
@@ -491,14 +481,14 @@ MORE: Mapping[str, Callable[[Shape], Shape]] = {
     "without times": _without_times,
     "some without times": _some_without_times,
     "few indexes": _few_indexes,
-    "cold reads": _read_cold,
 }
 """What a world may have besides, and what that makes of its cluster."""
 BESIDES: Mapping[int, str] = {
     3: "away and back", 5: "once compacted", 6: "without times", 7: "some without times", 10: "few indexes",
-    12: "away and back", 14: "once compacted",
+    14: "once compacted", 19: "away and back", 21: "once compacted", 22: "without times", 26: "few indexes",
+    28: "away and back",
 }  # fmt: skip
-"""What a seed is divided by 16 leaves -> what its world has besides. The others are as they were before there was this."""
+"""What a seed leaves divided by 32 -> what its world has besides. The others are as they were before there was this."""
 INDEX_BYTES = 60
 """The memory for indexes in worlds with few of them."""
 
@@ -536,8 +526,6 @@ class OnFailingDisks(Simulation):
         for process in self.cluster.brokers.values():
             for disk in process.disks:
                 disk.clock = lambda process=process: process.now().wall_ms
-                if self._more == "cold reads":
-                    disk.cold = self._is_cold
 
     def _looked(self, process: Process) -> None:
         """Let those look at a node who do so after each of its turns: nothing fails for them."""
@@ -551,10 +539,6 @@ class OnFailingDisks(Simulation):
         finally:
             for disk in process.disks:
                 disk.looked_at = False
-
-    def _is_cold(self, path: str, position: int, size: int) -> bool:
-        """Whether something is not in memory now: by the time, and no draw that others would miss."""
-        return bool(crc32(f"{path} {position} {size} {self.world.time_us}".encode()) & 1)
 
     def _sound_moves_end(self, process: Process) -> None:
         """A move between directories is given up only where what is copied is damaged."""
