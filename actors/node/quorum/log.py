@@ -176,7 +176,8 @@ class MetadataLog:
         self._roll = True
 
     def truncate(self, end_offset: int) -> None:
-        """Cut the log, so that `end_offset`, a batch boundary, is the next offset. Reads the disk in rare cases."""
+        """Cut the log, so that `end_offset`, a batch boundary, is the next offset. Reads the disk in rare cases.
+        Raises DiskFull: to be called again until there is room, and nothing else before that; DiskFailed."""
         assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         while self.segments and self.segments[-1].base_offset >= end_offset and len(self.segments) > 1:
             segment = self.segments[-1]

@@ -89,8 +89,8 @@ class QuorumReplica:
         self._unwritten: Ready | None = None
         """A Ready that found no room on the disk; None: there is none. Nothing goes on before it is written. Never on a
         controller."""
-        self._unloaded = False
-        """Whether its snapshot has not taken the place of everything yet."""
+        self._steps_done = 0
+        """How many of its `STEPS` are done."""
         self.election_latency_ms = Histogram()
         """How long no leader was known, in ms, each time until one was."""
         self.appended, self.fetched = Meter(), Meter()
@@ -312,7 +312,8 @@ class QuorumReplica:
         if self.raft.voters is not self.identity.voters.voters:
             self.identity.voters.adopt(self.raft.voters)
             self._say_left()
-        if self._load(ready) and self._write_behind(ready):
+        self._steps_done = 0
+        if self._write(ready):
             self._tell(ready)
 
     def _follow_leader(self, now_ms: int) -> None:
@@ -329,65 +330,53 @@ class QuorumReplica:
             self._known_leader = leader
             self.leaders += 1
 
-    def _load(self, ready: Ready) -> bool:
-        """Put the received snapshot of a Ready, if it has one, in the place of everything. False: as for `_write`."""
-        if ready.load_snapshot is None:
-            return True
+    def _write(self, ready: Ready) -> bool:
+        """Take the steps of a Ready that are not done yet. False: there is no room, and this node is a broker: it waits
+        for some, since clients can still be served, and a broker that falls behind is fenced by the active controller. A
+        controller stops, so that another one leads."""
         try:
-            self.store.adopt(ready.load_snapshot, self._runtime.now.mono_ms)
+            for step in STEPS[self._steps_done :]:
+                step(self, ready)
+                self._steps_done += 1
         except DiskFull as full:
-            self._wait(ready, full)
-            self._unloaded = True
+            if self._controls:
+                raise
+            if self._unwritten is None:
+                self._runtime.log.error(f"metadata is not taken in until there is room: {full}")
+            self._unwritten = ready
+            self._again_ms = self._runtime.now.mono_ms + FULL_RETRY_MS
             return False
-        self._unloaded = False
-        self._replay.load(ready.load_snapshot)
         return True
 
-    def _write_behind(self, ready: Ready) -> bool:
-        """Cut the log where a Ready says so, then `_write`."""
+    def _load(self, ready: Ready) -> None:
+        """Put the received snapshot of a Ready, if it has one, in the place of everything."""
+        if ready.load_snapshot is not None:
+            self.store.adopt(ready.load_snapshot, self._runtime.now.mono_ms)
+            self._replay.load(ready.load_snapshot)
+
+    def _cut(self, ready: Ready) -> None:
+        """Cut the log where a Ready says so."""
         if ready.truncate_to is not None:
             self.store.log.truncate(ready.truncate_to)
-        return self._write(ready)
 
-    def _write(self, ready: Ready) -> bool:
-        """Write the part of a snapshot that a Ready has, or append its batches. False: there is no room, and this node
-        is a broker: it waits for some, since clients can still be served, and a broker that falls behind is fenced by
-        the active controller. A controller stops, so that another one leads."""
+    def _append(self, ready: Ready) -> None:
+        """Write the part of a snapshot that a Ready has, and append its batches that are not in the log yet."""
         log = self.store.log
         batches = [batch for batch in ready.append if batch.base_offset >= log.end_offset]
-        try:
-            for part in ready.snapshot_parts:
-                file = self.store.checkpoints.write_part(part.snapshot, part.position, part.data)
-                if part.last:
-                    self._snapshots.verify(part.snapshot, file)
-            log.append(batches, self._runtime.now.mono_ms)
-        except DiskFull as full:
-            self._wait(ready, full)
-            return False
+        for part in ready.snapshot_parts:
+            file = self.store.checkpoints.write_part(part.snapshot, part.position, part.data)
+            if part.last:
+                self._snapshots.verify(part.snapshot, file)
+        log.append(batches, self._runtime.now.mono_ms)
         self.store.bytes_since_snapshot += sum(len(batch.data) for batch in ready.append)
         if batches:
             meter = self.appended if self.raft.role is Role.LEADER else self.fetched
             records = sum(batch.last_offset - batch.base_offset + 1 for batch in batches)
             meter.mark(records, self._runtime.now.mono_ms)
-        return True
-
-    def _wait(self, ready: Ready, full: DiskFull) -> None:
-        """Go on with a Ready when there is room. Raises DiskFull on a controller."""
-        if self._controls:
-            raise full
-        if self._unwritten is None:
-            self._runtime.log.error(f"metadata is not taken in until there is room: {full}")
-        self._unwritten = ready
-        self._again_ms = self._runtime.now.mono_ms + FULL_RETRY_MS
 
     def _write_on(self, ready: Ready) -> bool:
         """Look for room again, but not in every turn, and go on with `ready` where it was left."""
-        if self._runtime.now.mono_ms < self._again_ms:
-            return False
-        if self._unloaded:
-            if not (self._load(ready) and self._write_behind(ready)):
-                return False
-        elif not self._write(ready):
+        if self._runtime.now.mono_ms < self._again_ms or not self._write(ready):
             return False
         self._unwritten = None
         self._runtime.log.info("there is room for metadata again")
@@ -412,6 +401,10 @@ class QuorumReplica:
         else:
             controls = [record(change.voters)]
         return batches.control_batch(offset, epoch, now.wall_ms, controls)
+
+
+STEPS = (QuorumReplica._load, QuorumReplica._cut, QuorumReplica._append)
+"""What is written of a Ready, in this order. Each raises DiskFull, and is taken again then until there is room."""
 
 
 def _limits(value: Callable[[str], Any]) -> RaftLimits:

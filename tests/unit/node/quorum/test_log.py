@@ -167,6 +167,39 @@ def test_truncate_cuts_exactly_there_and_survives(end_offset: int) -> None:
     assert contents(new(disk)) == kept
 
 
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
+@pytest.mark.parametrize("end_offset", [0, 14, 44])
+def test_a_cut_that_finds_no_room_at_any_step_is_made_by_the_next_call(end_offset: int, error: int) -> None:
+    for step in range(1, 200):
+        disk = VirtualDisk()
+        made = filled(disk)
+        log = new(disk)
+        steps = 0
+
+        def fault(operation: str, path: str, step: int = step) -> int:
+            nonlocal steps
+            steps += 1
+            return error if steps in (step, step + 1) else 0
+
+        disk.fault, full = fault, 0
+        for _ in range(3):
+            try:
+                log.truncate(end_offset)
+                break
+            except DiskFull:
+                full += 1
+        disk.fault = None
+        found = contents(new(disk))
+        assert plain(made[: end_offset // 2]) == found
+        log.append([batch(end_offset, 9)], 0)
+        kept = plain([*made[: end_offset // 2], batch(end_offset, 9)])
+        assert contents(log) == kept and contents(new(disk)) == kept
+        if not full:
+            assert step > 2
+            return
+    raise AssertionError("it never ends")
+
+
 def test_deletes_whole_segments_only() -> None:
     disk = VirtualDisk()
     filled(disk)

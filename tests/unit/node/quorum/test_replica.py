@@ -521,6 +521,49 @@ def test_a_broker_waits_for_room_for_the_name_of_a_received_snapshot(operation: 
     assert values(broker)[-1] == "last"
 
 
+@pytest.mark.parametrize(("operation", "ending", "error"), [
+    ("truncate", ".log", errno.ENOSPC), ("truncate", ".log", errno.EMFILE), ("rename", ".log", errno.EDQUOT),
+    ("settle", "", errno.EMFILE),
+])  # fmt: skip
+def test_a_broker_waits_for_room_to_cut_its_log(operation: str, ending: str, error: int) -> None:
+    """It has records of a leader that never were committed; they fill several segments."""
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    cluster.append("before")
+    assert cluster.run(1000, cluster.settled)
+    broker, others = cluster.nodes[101], [cluster.nodes[id] for id in (1, 2, 3) if id != leader.id]
+    for node in others:
+        node.kill()
+    for number in range(6):
+        cluster.append(f"lost{number}", 2000)
+        assert cluster.run(500, lambda: broker.quorum.raft.log_end_offset == leader.quorum.raft.log_end_offset)
+    leader.kill()
+    assert len(broker.quorum.store.log.segments) > 2
+    refused = []
+
+    def fault(done: str, path: str) -> int:
+        if done != operation or not path.endswith(ending) or len(refused) > 2:
+            return 0
+        refused.append(path)
+        return error
+
+    broker.disk.fault = fault
+    for node in others:
+        node.start()
+    assert cluster.run(30_000, lambda: len(refused) > 2 and cluster.settled())
+    assert broker.stopped is None and len(set(refused)) == 1
+    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    for number in range(3):
+        cluster.append(f"last{number}")
+    assert cluster.run(5000, cluster.settled)
+    assert values(broker) == ["before", "last0", "last1", "last2"]
+    broker.kill()
+    broker.start()
+    assert cluster.run(5000, cluster.settled)
+    assert values(broker) == ["before", "last0", "last1", "last2"]
+
+
 def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -> None:
     cluster = Cluster(controllers=3, brokers=1)
     cluster.start()
