@@ -38,7 +38,7 @@ def decide(context: ControllerContext, request: "AlterPartitionRequest", call: C
 
 
 def _decided(context: ControllerContext, request: "AlterPartitionRequest", call: Call) -> Steps:
-    submit = context.role.submit
+    role, submit = context.role, context.role.submit
     answer = yield from _whole(submit(operation(call.api_version), request, call, PROPOSED_BY_LEGACY))
     if (
         call.api_version >= IDS_FROM
@@ -46,11 +46,13 @@ def _decided(context: ControllerContext, request: "AlterPartitionRequest", call:
         or not any(map(_refused, _partitions(answer.reply)))
     ):
         return answer
-    first: Held = answer
+    first, epoch = answer, role.epoch
 
     def again() -> Steps:
-        rest, anew = _rest(request, first.reply), operation(call.api_version, anew=True)
-        second = yield from _whole(submit(anew, rest, call, PROPOSED_BY_LEGACY))
+        anew = operation(call.api_version, anew=True)
+        if role.epoch != epoch:  # what was granted may be undone, since the leadership was lost meanwhile
+            return (yield from _whole(submit(anew, request, call, PROPOSED_BY_LEGACY)))
+        second = yield from _whole(submit(anew, _rest(request, first.reply), call, PROPOSED_BY_LEGACY))
         if not isinstance(second, Held):
             return second
         return Held(max(first.offset, second.offset), _joined(first.reply, second.reply))

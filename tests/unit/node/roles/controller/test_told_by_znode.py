@@ -256,3 +256,45 @@ def test_a_controller_that_drives_no_more_by_then_says_so() -> None:
     assert isinstance(answer, Parked)
     refused = answer.again(True)
     assert isinstance(refused, Done) and refused.reply.error_code == 41 and leader.epoch == before
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_grant_that_was_undone_while_another_member_had_its_moment_is_not_told(committed: bool) -> None:
+    """The leader commits by the ISR that it is told: without broker 3 in it, what broker 3 lacks counts as committed."""
+    leader = Leader()
+    made, image, kind = leader.made, leader.image, message("AlterPartitionRequest")
+    leader.follows(b1=100, b2=102, b3=103)
+    asked = topic("u")
+    asked.topics[0].num_partitions = asked.topics[0].replication_factor = -1
+    asked.topics[0].assignments = [
+        message("CreateTopicsRequest").CreatableReplicaAssignment(partition_index=number, broker_ids=[1, 2, 3])
+        for number in range(2)
+    ]
+    made.controller.submit(create_topics, asked, call(19, version=7))
+    made.turn()
+    leader.follows(b1=100, b3=103)
+    rows = [image.partition(image.topic("u"), number) for number in range(2)]
+    assert [(image.leader(row), set(image.isr(row))) for row in rows] == [(1, {1, 3})] * 2
+    partitions = [
+        kind.PartitionData(
+            partition_index=image.number(row), new_isr=isr, leader_epoch=image.leader_epoch(row),
+            partition_epoch=image.partition_epoch(row),
+        )
+        for row, isr in zip(rows, ([1], [1, 2, 3]), strict=True)
+    ]  # fmt: skip
+    topics = [kind.TopicData(topic_name="u", partitions=partitions)]
+    request = kind(broker_id=1, broker_epoch=100, topics=topics)
+    parked = TABLE[Listener.BRIDGE, 56].handler(made.host.context, request, ON_THE_BRIDGE)
+    assert isinstance(parked, Parked) and set(image.isr(rows[0])) == {1}
+    made.host.turn(commit=committed)
+    made.host.quorum.log.clear()
+    made.controller.lost()
+    made.host.lead(epoch=2)
+    made.controller.soft.zookeeper_epoch = 58
+    leader.follows(b1=100, b3=103)
+    answer = parked.again(True)
+    assert isinstance(answer, Held) and answer.reply.error_code == 0
+    said = {one.partition_index: one for entry in answer.reply.topics for one in entry.partitions}
+    assert said[1].error_code == 74, "the member that may not join has had its moment"
+    assert (said[0].error_code, set(said[0].isr)) == ((95, set()) if committed else (0, {1}))
+    assert set(image.isr(rows[0])) == {1}
