@@ -13,7 +13,8 @@ This file alone keeps the partitions, by (topic id, number), with their fetchers
 """
 
 import enum
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from actors.broker.log.index_cache import IndexCache
@@ -78,9 +79,10 @@ class Replicas:
         """Partitions with a damaged segment, until this broker has no replica of them."""
         self.failed_reads: dict[Disk, DiskFailed] = {}
         """Devices that have failed a read with an I/O error in this turn. Damaged data is not such an error."""
-        self.offline: dict[tuple[bytes, int], Offline] = {}
-        """(topic id, number) of replicas assigned to this broker whose files cannot be used, and why. Invariant: none
-        of them is among the partitions, so a request for one is answered KAFKA_STORAGE_ERROR."""
+        self.offline: OrderedDict[tuple[bytes, int], Offline] = OrderedDict()
+        """(topic id, number) of replicas assigned to this broker whose files cannot be used, and why. First those that
+        others wait for (`put_in_line`). Invariant: none of them is among the partitions, so a request for one is answered
+        KAFKA_STORAGE_ERROR."""
         self.full: dict[Partition, int] = {}
         """The leader epoch of the last append to a partition led here that found no room. Another member of the ISR
         must lead them. Another member of the ISR must lead them."""
@@ -159,6 +161,7 @@ class Replicas:
             opened = self.open_log(topic, topic_id, number)
             if opened is None:
                 self.offline[topic_id, number] = Offline.FAILED
+                self.put_in_line(topic_id, number, assignment.leader, assignment.isr)
                 return
             log, settings, high_watermark = opened
             partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)
@@ -265,8 +268,17 @@ class Replicas:
 
     def take_offline(self, partition: Partition, why: Offline) -> None:
         """Remove a partition whose files cannot be used any more. Requests that wait for it are answered."""
-        self.offline[partition.topic_id, partition.number] = why
+        topic_id, number = partition.topic_id, partition.number
+        self.offline[topic_id, number] = why
+        self.put_in_line(topic_id, number, partition.leader, partition.isr.isr)
         self.remove(partition)
+
+    def put_in_line(self, topic_id: bytes, number: int, leader: int, isr: Collection[int]) -> None:
+        """Put an offline replica before the others if the controller has to act upon it, else behind them: a heartbeat may
+        have no room for all."""
+        me = self.cluster.me
+        is_waited_for = leader == me or (me in isr and len(isr) > 1)
+        self.offline.move_to_end((topic_id, number), last=not is_waited_for)
 
     def broker_changed(self, broker: int, epoch: int | None, mono_ms: int) -> None:
         """Note that a broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which

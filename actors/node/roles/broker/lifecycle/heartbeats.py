@@ -5,7 +5,7 @@ when the clients' listeners are opened and their connections closed, and how the
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.lifecycle.driving import Driving
@@ -178,6 +178,10 @@ class BrokerHeartbeats:
             if not (partition.leads and partition.leader_epoch == epoch and len(partition.isr.isr) > 1):
                 del full[partition]
         topics = _by_topic(((one.topic_id, one.number) for one in full), FULL_ENTRIES)
+        named = sum(map(len, topics.values()))
+        if named < len(full):  # those that have no room this time come first next time
+            for partition in list(islice(full, named)):
+                full[partition] = full.pop(partition)
         return [kind.FullTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _answered(self, reply: Any) -> None:

@@ -175,6 +175,7 @@ class MetadataApplier:
                 self._logs.checkpoints.give_up_lost(topic, number)
             return
         if self._is_offline(topic, topic_id, number, assignment):
+            replicas.put_in_line(topic_id, number, assignment.leader, assignment.isr)
             return
         if assignment.leader == self._me and not self._registered:
             assignment = assignment._replace(leader=NO_LEADER)
