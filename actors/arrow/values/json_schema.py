@@ -6,7 +6,8 @@ This file alone decides which type a part of a schema has:
   schema for `additionalProperties` alone is a map, `array` with a schema for `items` is a list. A list of types, `oneOf` or
   `anyOf` with null is the other one of them, and an `enum` of texts a string.
 - What has no one type is a string that has the JSON as it was written: several types, `allOf`, an object without properties,
-  tuples, no type at all, and a schema that comes to itself again.
+  tuples, no type at all, a schema that comes to itself again, and one that has properties beside a reference or another
+  schema: a struct of either would leave out what the other has.
 - Everything may be null, and be absent: a schema says so with words that this does not look at (`required`, `if`). Nor does
   it look at what values are allowed (`minimum`, `pattern`, `format`): reading is not validating.
 - `$id` and `$anchor` name a part where JSON Schema has schemas, and nowhere else: values that stand in a schema
@@ -34,6 +35,8 @@ HOLD_ONE = frozenset(
 """The words of a schema behind which another one stands, or a list of them (drafts 4 to 2020-12)."""
 HOLD_NAMED = frozenset(("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"))
 """The words behind which others stand by their names."""
+AMONG = ("oneOf", "anyOf", "allOf")
+"""The words behind which a list of schemas stands."""
 
 
 def parsed(text: str, others: Mapping[str, str]) -> Type:
@@ -101,7 +104,10 @@ class _Schemas:
             raise BadSchema(f"is not JSON Schema: {str(schema)[:50]!r} stands where a schema is to be")
         document = self._own.get(id(schema), document)
         if "$ref" in schema:
-            return self._referred(schema["$ref"], document, under_way, depth)
+            if not isinstance(schema["$ref"], str):
+                raise BadSchema(f"is not JSON Schema: a $ref is a text, not {str(schema['$ref'])[:50]}")
+            found = self._referred(schema["$ref"], document, under_way, depth)
+            return ANY if schema.get("properties") else found
         if id(schema) not in self._kinds:
             self._kinds[id(schema)] = _kind(schema)
         kind = self._kinds[id(schema)]
@@ -116,8 +122,6 @@ class _Schemas:
     def _object(self, schema: dict[str, Any], document: str, under_way: tuple[int, ...], depth: int) -> Type:
         properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
         if properties:
-            for name in properties:
-                name.encode()  # half of a surrogate pair is no text
             return Type(
                 "record",
                 fields=tuple(
@@ -129,9 +133,9 @@ class _Schemas:
             return Type("map", inner=(_nullable(self.type(more, document, under_way, depth + 1)),))
         return ANY
 
-    def _referred(self, reference: Any, document: str, under_way: tuple[int, ...], depth: int) -> Type:
+    def _referred(self, reference: str, document: str, under_way: tuple[int, ...], depth: int) -> Type:
         """The type to which a reference leads."""
-        key = document, str(reference)
+        key = document, reference
         if key not in self._places:
             self._places[key] = self._place(*key)
         found, target = self._places[key]
@@ -146,6 +150,7 @@ class _Schemas:
         if target not in self._documents:
             raise BadSchema(f"refers to {target[:100]!r}, which it does not have")
         found = self._documents[target]
+        target = self._own.get(id(found), target)  # the registry may have another name for it
         if place and not place.startswith("/"):
             if (target, place) not in self._anchors:
                 raise BadSchema(f"refers to {place[:100]!r}, which it does not have")
@@ -169,9 +174,9 @@ def _held(schema: dict[str, Any]) -> Iterator[Any]:
 def _kind(schema: dict[str, Any]) -> Any:
     """What a schema without a reference is: a type without parts, the one schema among others that it is, `object` or
     `array`. Raises BadSchema."""
-    for word in ("oneOf", "anyOf", "allOf"):
-        if word in schema:
-            return _one_of(schema[word])
+    among = [_one_of(schema[word]) for word in AMONG if word in schema]
+    if among:
+        return among[0] if len(among) == 1 and not schema.get("properties") else ANY
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [one for one in kind if one != "null"]
@@ -192,6 +197,8 @@ def _kind(schema: dict[str, Any]) -> Any:
         return ANY
     if kind != "object":
         raise BadSchema(f"has a type {str(kind)[:50]!r}, which JSON Schema does not have")
+    for name in schema.get("properties") or ():
+        name.encode()  # half of a surrogate pair is no text
     return kind
 
 
