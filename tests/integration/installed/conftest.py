@@ -4,6 +4,7 @@ RAYFT_WHEEL and RAYFT_EARLIER_WHEEL name wheels that are there already, which ar
 and of an earlier commit."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -20,7 +21,10 @@ BUILD_S = 900
 
 
 def build(tree: Path, into: Path) -> Path:
-    """The wheel of a tree. The tree is left as it was, but for its folder `build`."""
+    """The wheel of a tree. The tree is left as it was, but for its folder `build`: what an earlier build has left there
+    would be in the wheel."""
+    for left in (tree / "build").glob("lib.*"):
+        shutil.rmtree(left)
     words = [
         sys.executable,
         "-m",
