@@ -167,6 +167,14 @@ class Nested(NamedTuple):
 Cut = Flat | Nested
 
 
+def added(cut: Flat | Nested, reply: Any, more: Message) -> Any:
+    """The reply so far, None at first, with that of one more portion. One that ends the request takes the place of all."""
+    if reply is None or cut.ends(more):
+        return more
+    cut.join(reply, more)
+    return reply
+
+
 def _portions(entries: Iterator[_Found | None], times: int = 1) -> Iterator[list[Any] | None]:
     """Portions of entries by key, those that come first before all others; None among the entries: something else was
     looked at. At least one portion."""

@@ -25,6 +25,19 @@ def _written():
     return t
 
 
+def _read_by(t, reader):
+    """Have the leader's log read from its beginning: by a consumer, or by a replica that has lost its own."""
+    if reader == "consumer":
+        answer = t.fetch()
+        assert answer is None or answer.error_code == 56, "KAFKA_STORAGE_ERROR, not a rotten byte"
+        return
+    follower = t.cluster.brokers[t.leader % 3 + 1]
+    follower.kill()
+    follower.disk.remove(DIRECTORY)
+    t.world.run_for(500)
+    follower.start()
+
+
 @pytest.mark.parametrize("position", [3, 10, 14, 100, 120], ids=["offset", "length", "epoch", "attributes", "record"])
 @pytest.mark.parametrize("reader", ["consumer", "replica"])
 def test_rot_on_the_leader_moves_leadership_and_is_fetched_anew(position, reader):
@@ -34,14 +47,7 @@ def test_rot_on_the_leader_moves_leadership_and_is_fetched_anew(position, reader
     process, follower = brokers[leader], brokers[leader % 3 + 1]
     sound = bytes(follower.disk.files[FILE].data)
     process.disk.corrupt(FILE, position)
-    if reader == "consumer":
-        answer = t.fetch()
-        assert answer is None or answer.error_code == 56, "KAFKA_STORAGE_ERROR, not a rotten byte"
-    else:
-        follower.kill()
-        follower.disk.remove(DIRECTORY)
-        world.run_for(500)
-        follower.start()
+    _read_by(t, reader)
     assert world.run_until(lambda: process.stopped_with is not None, 20_000)
     assert process.stopped_with[0] == 1 and t.leader not in (leader, -1)
     process.start()
@@ -119,9 +125,8 @@ def test_a_damaged_log_that_cannot_be_given_up_is_not_vouched_for_by_a_clean_sto
 def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
     """The segment is removed as an operator may do when the disk is full. Nothing had opened it since the start."""
     t = _written()
-    world, brokers, leader = t.world, t.cluster.brokers, t.leader
-    process, follower = brokers[leader], brokers[leader % 3 + 1]
-    sound = t.file(leader, FILE)
+    leader = t.leader
+    process, sound = t.cluster.brokers[leader], t.file(leader, FILE)
 
     def removed(path, position, size):
         if path == FILE:
@@ -130,20 +135,13 @@ def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
 
     process.disk.unreadable = removed
     process.disk.cold = removed if cached else (lambda path, position, size: path == FILE)
-    if reader == "consumer":
-        answer = t.fetch()
-        assert answer is None or answer.error_code == 56
-    else:
-        follower.kill()
-        follower.disk.remove(DIRECTORY)
-        world.run_for(500)
-        follower.start()
+    _read_by(t, reader)
     t.until(lambda: process.stopped_with is not None)
     assert process.stopped_with[0] == 1 and t.leader not in (leader, -1)
     process.disk.cold = process.disk.unreadable = None
     process.start()
     t.until(lambda: t.isr == {1, 2, 3})
-    world.run_for(2_000)
+    t.world.run_for(2_000)
     assert t.file(leader, FILE) == sound
 
 
@@ -152,17 +150,10 @@ def test_a_leader_whose_only_directory_fails_in_reads_leads_no_more(reader):
     """The error comes at once, and not from a job: the file was opened before. A follower that needs these bytes would
     never be in sync, though another member has them."""
     t = _written()
-    world, brokers, leader = t.world, t.cluster.brokers, t.leader
-    process, follower = brokers[leader], brokers[leader % 3 + 1]
+    leader = t.leader
+    process = t.cluster.brokers[leader]
     process.disk.fault = lambda operation, path: errno.EIO if operation == "read" and path == FILE else 0
-    if reader == "consumer":
-        answer = t.fetch()
-        assert answer is None or answer.error_code == 56
-    else:
-        follower.kill()
-        follower.disk.remove(DIRECTORY)
-        world.run_for(500)
-        follower.start()
+    _read_by(t, reader)
     t.until(lambda: process.stopped_with is not None)
     assert process.stopped_with[0] == 1 and t.leader not in (leader, -1)
     process.disk.fault = None

@@ -10,19 +10,25 @@ import os
 import random
 import shutil
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 import rayft
-from tests.integration.applications.copying import SOURCE, TARGET
+from tests.integration.applications.copying import TARGET
 from tests.integration.applications.programs import PATIENCE_SECONDS, Reader
-from tests.integration.applications.test_replaced_copiers import A_SECOND, PARTITIONS, ROUNDS, Source
+from tests.integration.applications.test_replaced_copiers import (
+    A_SECOND,
+    PARTITIONS,
+    ROUNDS,
+    Source,
+    copied_once,
+    source_and_target,
+)
 from tests.integration.applications.test_streams import CONFIG
-from tests.integration.conftest import ROOT, everywhere
+from tests.integration.conftest import ROOT
 
 LIBS = Path(os.environ.get("FLINK_LIBS", ROOT / ".kafka" / "flink"))
 PROGRAM = Path(__file__).with_name("FlinkCopies.java")
@@ -132,11 +138,7 @@ def test_each_record_is_copied_once_by_a_flink_job_that_fails(tmp_path: Path, na
     kills = failures = 0
     with rayft.Cluster(controllers=1, brokers=3, dir=tmp_path / "c", config=CONFIG) as cluster:
         servers = cluster.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        for future in admin.create_topics([NewTopic(one, PARTITIONS, 3) for one in (SOURCE, TARGET)]).values():
-            future.result(60)
-        for one in (SOURCE, TARGET):
-            everywhere(cluster, one, PARTITIONS)
+        admin = source_and_target(cluster)
         with (
             Job(tmp_path, servers, naming) as job,
             Reader(servers, [TARGET]) as reader,
@@ -169,7 +171,4 @@ def test_each_record_is_copied_once_by_a_flink_job_that_fails(tmp_path: Path, na
             told = reader.until(lambda: committed(admin) == source.count, PATIENCE_SECONDS)
             assert told, f"the group has committed {committed(admin)} of {source.count}\n{job.said()}"
         print(f"{source.count} records, {failures} failures of tasks, {kills} kills, {job.started} processes")
-    found = Counter(value for _, _, _, value in reader.read[TARGET])
-    twice = {value: count for value, count in found.items() if count > 1}
-    missing = [number for number in range(source.count) if b"%d" % number not in found]
-    assert not twice and not missing, (len(twice), sorted(twice)[:5], len(missing), missing[:5])
+    copied_once(reader, source)

@@ -180,6 +180,24 @@ class Streams(Crew):
         return ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self.path, "Copies", str(settings)]
 
 
+def source_and_target(cluster: rayft.Cluster) -> AdminClient:
+    """Make the topics from which and into which is copied, in a cluster of three brokers. Returns its administrator."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    for future in admin.create_topics([NewTopic(one, PARTITIONS, 3) for one in (SOURCE, TARGET)]).values():
+        future.result(60)
+    for one in (SOURCE, TARGET):
+        everywhere(cluster, one, PARTITIONS)
+    return admin
+
+
+def copied_once(reader: Reader, source: Source) -> None:
+    """Check that what was read of the target has every record of the source, and none twice."""
+    found = Counter(value for _, _, _, value in reader.read[TARGET])
+    twice = {value: count for value, count in found.items() if count > 1}
+    missing = [number for number in range(source.count) if b"%d" % number not in found]
+    assert not twice and not missing, (len(twice), sorted(twice)[:5], len(missing), missing[:5])
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize("rounds", [ROUNDS])
@@ -194,11 +212,7 @@ def test_each_record_is_copied_once_by_members_that_are_replaced(
     choose = random.Random(rounds)
     with rayft.Cluster(controllers=1, brokers=3, dir=tmp_path / "c", config=CONFIG | GROUPS) as cluster:
         servers = cluster.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        for future in admin.create_topics([NewTopic(one, PARTITIONS, 3) for one in (SOURCE, TARGET)]).values():
-            future.result(60)
-        for one in (SOURCE, TARGET):
-            everywhere(cluster, one, PARTITIONS)
+        source_and_target(cluster)
         with (
             kind(tmp_path, servers, protocol) as crew,
             Reader(servers, [TARGET]) as reader,
@@ -222,7 +236,4 @@ def test_each_record_is_copied_once_by_members_that_are_replaced(
             assert whole, f"{len(reader.read[TARGET])} of {source.count}\n{crew.said()}"
             reader.quiet()
         print(f"{source.count} records, {crew.started} members, {crew.refused} of them refused")
-    found = Counter(value for _, _, _, value in reader.read[TARGET])
-    twice = {value: count for value, count in found.items() if count > 1}
-    missing = [number for number in range(source.count) if b"%d" % number not in found]
-    assert not twice and not missing, (len(twice), sorted(twice)[:5], len(missing), missing[:5])
+    copied_once(reader, source)

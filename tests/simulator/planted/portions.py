@@ -94,11 +94,7 @@ def _while_active(otherwise: Any) -> Sequence[Patch]:
         try:
             for portion in cut.portions(request, self.image):
                 if portion is not None:
-                    shown = cut.shown(request, self._run(operation, portion).reply)
-                    if reply is None or cut.ends(shown):
-                        reply = shown
-                    else:
-                        cut.join(reply, shown)
+                    reply = portions.added(cut, reply, cut.shown(request, self._run(operation, portion).reply))
                     if cut.ends(reply):
                         break
                 yield

@@ -32,11 +32,7 @@ def in_portions(c, operation, request, cut):
         if portion is None:
             continue
         count += 1
-        shown = cut.shown(request, c.run(operation, portion))
-        if reply is None or cut.ends(shown):
-            reply = shown
-        else:
-            cut.join(reply, shown)
+        reply = portions.added(cut, reply, cut.shown(request, c.run(operation, portion)))
         if cut.ends(reply):
             break
     return reply, count

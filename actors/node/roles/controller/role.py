@@ -26,7 +26,7 @@ from actors.controller.configs import without_effect
 from actors.controller.mutation_quota import MutationQuota
 from actors.controller.options import options
 from actors.controller.partitions import elect_leaders
-from actors.controller.portions import Cut
+from actors.controller.portions import Cut, added
 from actors.controller.principals.delegation_tokens import sweep_tokens
 from actors.controller.refusals import refusal
 from actors.controller.soft_state import Lease, Soft
@@ -400,11 +400,7 @@ class ControllerRole:
         epoch, reply = self.epoch, None
         for portion in cut.portions(request, self.image):
             if portion is not None:
-                shown = cut.shown(request, self._run(operation, portion).reply)
-                if reply is None or cut.ends(shown):
-                    reply = shown
-                else:
-                    cut.join(reply, shown)
+                reply = added(cut, reply, cut.shown(request, self._run(operation, portion).reply))
                 if cut.ends(reply):
                     break
             yield

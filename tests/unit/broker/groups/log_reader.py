@@ -4,6 +4,7 @@ from typing import Any
 
 from actors.broker.coordinators.coordination import Coordination
 from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.kinds import GroupSettings
 from actors.broker.groups.share.persistence.share_coordinator import ShareStateCoordinator
 
 Said = dict[tuple[bytes | None, bytes | None], Any]
@@ -24,6 +25,15 @@ class Reader(Coordination[Any]):
 
 class LogReader(Reader, Coordinator):
     """One of groups."""
+
+
+def successor(settings: GroupSettings, topics: Any, said: Said | None) -> Coordinator:
+    """A coordinator that has read nothing yet. `said`: what those before it have decoded of the log; None: nothing."""
+    if said is None:
+        return Coordinator(settings, topics)
+    found = LogReader(settings, topics)
+    found.said = said
+    return found
 
 
 class ShareLogReader(Reader, ShareStateCoordinator):

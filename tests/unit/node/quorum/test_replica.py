@@ -445,6 +445,27 @@ def test_controller_connect_must_agree_with_the_disk() -> None:
         cluster.start(1)
 
 
+class Refused:
+    """A disk that refuses an operation on paths with an ending three times. `paths`: those that it has refused."""
+
+    def __init__(self, operation: str, ending: str, error: int) -> None:
+        self._operation, self._ending, self._error = operation, ending, error
+        self.paths: list[str] = []
+
+    def fault(self, done: str, path: str) -> int:
+        """The number of the error with which an operation fails; 0: it does not."""
+        if done != self._operation or not path.endswith(self._ending) or len(self.paths) > 2:
+            return 0
+        self.paths.append(path)
+        return self._error
+
+
+def waited(broker: Any) -> None:
+    """A broker has waited for room, and has said so once."""
+    assert broker.stopped is None
+    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+
+
 def test_a_broker_waits_for_room_and_goes_on_where_it_was() -> None:
     cluster = Cluster(controllers=3, brokers=1)
     cluster.start()
@@ -459,7 +480,7 @@ def test_a_broker_waits_for_room_and_goes_on_where_it_was() -> None:
     assert broker.stopped is None
     have = values(broker)
     assert 1 < len(have) < 21, "one batch found room, the rest did not"
-    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    waited(broker)
     assert broker.quorum.deadline_ms() > cluster.time_ms, "it does not spin"
     broker.disk.room = None
     assert cluster.run(3000, cluster.settled)
@@ -483,8 +504,7 @@ def test_a_broker_waits_for_room_for_a_snapshot(room: int) -> None:
     broker.disk.room = room
     broker.start()
     cluster.run(5000)
-    assert broker.stopped is None
-    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    waited(broker)
     assert broker.quorum.deadline_ms() > cluster.time_ms, "it does not spin"
     broker.disk.room = None
     cluster.append("last")
@@ -503,19 +523,12 @@ def test_a_broker_waits_for_room_for_the_name_of_a_received_snapshot(operation: 
     broker = cluster.nodes[101]
     broker.kill()
     grow(cluster, leader, 2)
-    refused = []
-
-    def fault(done: str, path: str) -> int:
-        if done != operation or not path.endswith(ending) or len(refused) > 2:
-            return 0
-        refused.append(path)
-        return error
-
+    refused = Refused(operation, ending, error)
     broker.start()
-    broker.disk.fault = fault
-    assert cluster.run(30_000, lambda: len(refused) > 2 and cluster.settled())
-    assert broker.stopped is None and len(set(refused)) == 1
-    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    broker.disk.fault = refused.fault
+    assert cluster.run(30_000, lambda: len(refused.paths) > 2 and cluster.settled())
+    assert len(set(refused.paths)) == 1
+    waited(broker)
     cluster.append("last")
     assert cluster.run(5000, cluster.settled)
     assert values(broker)[-1] == "last"
@@ -540,20 +553,13 @@ def test_a_broker_waits_for_room_to_cut_its_log(operation: str, ending: str, err
         assert cluster.run(500, lambda: broker.quorum.raft.log_end_offset == leader.quorum.raft.log_end_offset)
     leader.kill()
     assert len(broker.quorum.store.log.segments) > 2
-    refused = []
-
-    def fault(done: str, path: str) -> int:
-        if done != operation or not path.endswith(ending) or len(refused) > 2:
-            return 0
-        refused.append(path)
-        return error
-
-    broker.disk.fault = fault
+    refused = Refused(operation, ending, error)
+    broker.disk.fault = refused.fault
     for node in others:
         node.start()
-    assert cluster.run(30_000, lambda: len(refused) > 2 and cluster.settled())
-    assert broker.stopped is None and len(set(refused)) == 1
-    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    assert cluster.run(30_000, lambda: len(refused.paths) > 2 and cluster.settled())
+    assert len(set(refused.paths)) == 1
+    waited(broker)
     for number in range(3):
         cluster.append(f"last{number}")
     assert cluster.run(5000, cluster.settled)

@@ -17,7 +17,7 @@ from actors.broker.groups.streams.topology import Copartition, Subtopology, Topi
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import SHARE, Topics
-from tests.unit.broker.groups.log_reader import LogReader, Said
+from tests.unit.broker.groups.log_reader import Said, successor
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 5_000
 Owned = dict[str, tuple[int, ...]]
@@ -170,11 +170,7 @@ class World:
     def heir(self, said: Said | None = None) -> "World":
         """Another coordinator that has read the same log. `said`: what those before it have decoded of it."""
         other = copy.copy(self)
-        if said is None:
-            other.machine = Coordinator(self.settings, self.topics)
-        else:
-            other.machine = reader = LogReader(self.settings, self.topics)
-            reader.said = said
+        other.machine = successor(self.settings, self.topics, said)
         other.log, other.written, other.answers = list(self.log), [], {}
         other.held = other.idle = False
         other.machine.gained(0, 2)
