@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from actors.metadata.ops import CorruptMetadata
 from actors.metadata.snapshot import InPieces, verified_batches
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile, checkpoint_name, checkpoint_of
-from actors.ports import Buffer, Disk, DiskFull, File
+from actors.ports import Buffer, Disk, DiskFailed, DiskFull, File
 from actors.raft import SnapshotId, SnapshotSlice
 from fastpath.records.batch import CorruptBatch
 
@@ -103,13 +103,13 @@ class Checkpoints:
         return self._file(snapshot)
 
     def slice(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
-        """A slice of a checkpoint, as `LogReader.read_snapshot` returns it. None: it is not in memory, or there is no
-        descriptor for it; see `missed`."""
+        """A slice of a checkpoint, as `LogReader.read_snapshot` returns it. None: it is not in memory, or could
+        not be read by the loop; see `missed`."""
         if snapshot not in self.ids:
             raise FileNotFoundError(self.path(snapshot))
         try:
             file = self._file(snapshot)
-        except DiskFull:  # there is no descriptor
+        except (DiskFull, DiskFailed):  # there is no descriptor, or the job finds out what is wrong
             self.missed = Missed(partial(self.disk.open, self.path(snapshot)), partial(self._opened, snapshot))
             return None
         size = min(bytes_max, max(file.size - position, 0))
@@ -119,7 +119,7 @@ class Checkpoints:
             return SnapshotSlice(file.size, self._warm[2][:size])
         try:
             data = file.read(position, size)
-        except DiskFull:
+        except (DiskFull, DiskFailed):
             data = None
         if data is None:
             self.missed = Missed(partial(file.read_cold, position, size), partial(self._warmed, file, position))

@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from actors.node.quorum.files import AHEAD, DELETED, DamagedFile, segment_name, segment_of
-from actors.ports import Batch, Buffer, Disk, DiskFull, File
+from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, File
 from actors.wire import batch_header
 from actors.wire.batch_header import MAGIC, MAGIC_AT, SIZE_BYTES
 from fastpath.records import batch as batches
@@ -295,7 +295,7 @@ class MetadataLog:
                 return data
         try:
             found = segment.file.read(position, size)
-        except DiskFull:  # there is no descriptor: the job waits for one
+        except (DiskFull, DiskFailed):  # the job waits for a descriptor, or finds what is wrong
             found = None
         if found is None:
             file = segment.file

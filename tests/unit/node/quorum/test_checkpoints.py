@@ -7,7 +7,7 @@ import pytest
 from actors.metadata.snapshot import PIECE_BYTES
 from actors.node.quorum.checkpoints import HEAD_BYTES, Checkpoints, verify
 from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile
-from actors.ports import Buffer, DiskFull
+from actors.ports import Buffer, DiskFailed, DiskFull
 from actors.raft import SnapshotId
 from fastpath.records.batch import Builder
 from tests.simulator.disk import VirtualDisk
@@ -82,6 +82,16 @@ def test_a_slice_for_which_there_is_no_descriptor_is_left_to_a_job(operation: st
     take(job())
     found = held.slice(NEW, 7, 50)
     assert found is not None and bytes(found.data) == WHOLE[7:57]
+
+
+@pytest.mark.parametrize("operation", ["open", "read"])
+def test_what_is_wrong_with_a_device_under_a_slice_is_found_by_the_job(operation: str) -> None:
+    """A request of another node's takes no harm from it."""
+    disk, held = made(NEW)
+    disk.fault = lambda one, path: errno.EIO if one == operation else 0
+    assert held.slice(NEW, 7, 50) is None and held.missed is not None
+    with pytest.raises(DiskFailed):
+        held.missed.job()
 
 
 def test_a_checkpoint_that_has_gone_while_it_was_opened_is_not_kept_open() -> None:

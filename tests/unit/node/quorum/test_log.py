@@ -118,6 +118,16 @@ def test_cold_reads_are_asked_for_and_served() -> None:
     assert bytes(found[0].data) == bytes(made[5].data)
 
 
+def test_what_is_wrong_with_a_device_under_a_read_is_found_by_the_job() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    log = new(disk)
+    disk.fault = lambda operation, path: errno.EIO if operation == "read" else 0
+    assert log.read(10, 100) is None and log.missed is not None
+    with pytest.raises(DiskFailed):
+        log.missed.job()
+
+
 def test_a_read_for_which_there_is_no_descriptor_is_left_to_a_job() -> None:
     disk = VirtualDisk()
     made = filled(disk)
