@@ -391,9 +391,8 @@ def _take_epochs(future: PartitionLog, current: PartitionLog) -> None:
 
 def _succeed(future: PartitionLog, current: PartitionLog) -> None:
     """Take the place of a log that ends where the future one does, under its name. Until the next flush no more counts
-    as durable than did there, since the future log's name may not be on the disk. Until the next flush no more counts
-    as durable than did there, since this log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing has
-    changed."""
+    as durable than did there, since the future log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing
+    has changed."""
     future.names.move(current.directory)
     for segment in future.segments:
         segment.moved(future.directory)

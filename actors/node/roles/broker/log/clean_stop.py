@@ -5,7 +5,8 @@ Rules:
 1. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A replica
    that is leaving counts too: it may be assigned again before its files are gone.
 2. A directory with a log that the start found damaged, that a crash has left and nobody has claimed since, or that was left
-   half moved, gets none: the next start has to look again.
+   half moved, gets none: the next start has to look again. So does one in which a log that goes has kept its name: it was
+   not flushed, and the next start finds it as if it had been.
 3. Logs that this process has never used are as the stop before left them. Only where that was clean they are marked so
    again.
 """
@@ -18,6 +19,7 @@ from actors.node.roles.broker.log.claims import Claims
 from actors.node.roles.broker.log.future_logs import FutureLogs
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.offset_checkpoints import OffsetCheckpoints
+from actors.node.roles.broker.log.retired_files import RetiredFiles
 from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed, DiskFull, Run
 
@@ -32,12 +34,14 @@ class CleanStop:
         claims: Claims,
         futures: FutureLogs,
         checkpoints: OffsetCheckpoints,
+        retired: RetiredFiles,
     ) -> None:
         self._runtime = runtime
         self._directories = directories
         self._claims = claims
         self._futures = futures
         self._checkpoints = checkpoints
+        self._retired = retired
 
     def unused(self, then: Callable[[Any], None]) -> None:
         """Stop without having used a log; `then` as for `used` (rule 3)."""
@@ -69,7 +73,7 @@ class CleanStop:
             for log, flush in flushes:
                 log.flushed(flush)
             unsure = {log.disk for log, _ in flushes if log.damaged is not None}
-            unsure |= self._claims.unsure() | self._directories.unsure()
+            unsure |= self._claims.unsure() | self._directories.unsure() | {disk for disk, _ in self._retired.left()}
             marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
             self._runtime.sync([], [*self._checkpoints.replacements(replicas), *marks], marked)
 

@@ -63,7 +63,9 @@ class LogManager:
         self.flushes = Flushes(runtime, self.directories, self.failures, self.checkpoints)
         self._missing = MissingFiles(runtime, self.directories, self.failures, self.checkpoints)
         self._retention = LogRetention(runtime, self.directories, self.retired, self.written)
-        self._clean_stop = CleanStop(runtime, self.directories, self.claims, self.futures, self.checkpoints)
+        self._clean_stop = CleanStop(
+            runtime, self.directories, self.claims, self.futures, self.checkpoints, self.retired
+        )
         self.in_use = False
         """Whether partitions follow the image: they are opened as it assigns them."""
         self.closing = False

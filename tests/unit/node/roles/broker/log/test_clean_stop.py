@@ -1,5 +1,9 @@
 """What a clean stop vouches for: every byte of the logs, whatever arrives between the last flush and the mark."""
 
+import errno
+
+import pytest
+
 from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
@@ -77,3 +81,25 @@ def test_what_a_crash_left_and_nobody_has_claimed_since_is_not_vouched_for() -> 
     lab.settle()
     assert node.stopped == (0, "stopped as asked")
     assert node.disk.names("t-0") and not node.disk.exists(CLEAN_SHUTDOWN)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_log_that_goes_and_has_kept_its_name_is_not_vouched_for(number: int) -> None:
+    """The replica comes back here after the stop. What was not flushed of its files would count as durable, and a power
+    cut takes it."""
+    lab = Lab(2)
+    lab.topic([1, 2])
+    for value in (b"a", b"b"):  # the first is flushed, for its file is new
+        lab.produce(1, value)
+        lab.settle()
+    node, disk = lab.nodes[2], lab.disks[2]
+    disk.fault = lambda operation, path: number if operation == "rename" and path.startswith("t-0") else 0
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1], [1], 1, 1, 1))
+    lab.settle()
+    assert node.broker.replicas.get("t", 0) is None
+    node.broker.shutdown()
+    lab.settle()
+    disk.fault = None
+    assert node.stopped == (0, "stopped as asked")
+    (log,) = [inode for path, inode in disk.files.items() if path.startswith("t-0/") and path.endswith(".log")]
+    assert log.data != log.durable and not disk.exists(CLEAN_SHUTDOWN)
