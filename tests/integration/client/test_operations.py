@@ -10,6 +10,7 @@ from actors.client.operations.configs import Kind, Op
 from actors.client.operations.fetching import Failed, Fetched, Fetcher, OutOfRange
 from actors.client.operations.producing import Placed, Producer
 from actors.host.client.blocking import connect
+from tests.integration.arrow.test_write import made
 from tests.integration.client.batches import batch, committed, read_to
 from tests.integration.conftest import until
 
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.timeout(180)
 
 def test_topics_are_made_grown_and_deleted(kafka: Any, name: str) -> None:
     with connect(kafka.bootstrap_servers) as client:
-        made = client.run(topics.create([topics.NewTopic(name, 2, 3), topics.NewTopic("a/b", 1, 1)]))
-        assert made[name] is None and "a/b" in str(made["a/b"])
+        told = client.run(topics.create([topics.NewTopic(name, 2, 3), topics.NewTopic("a/b", 1, 1)]))
+        assert told[name] is None and "a/b" in str(told["a/b"])
         (found,) = client.run(topics.describe([name])).values()
         assert len(found.partitions) == 2 and found.partitions[1].replicas and len(found.partitions[1].isr) == 3
         assert name in client.run(topics.describe())
@@ -95,8 +96,8 @@ def test_a_transaction_is_read_whole_or_not_at_all(kafka: Any, name: str) -> Non
 
 
 def test_groups_have_offsets(kafka: Any, name: str) -> None:
+    made(kafka, name, 2)  # a coordinator asks its own metadata whether the topic exists
     with connect(kafka.bootstrap_servers) as client:
-        client.run(topics.create([topics.NewTopic(name, 2, 3)]))
         done = client.run(groups.commit(name, {(name, 0): 5, (name, 1): groups.Committed(3, 0, "why")}))
         assert done == {(name, 0): None, (name, 1): None}
         assert client.run(groups.committed(name)) == {
@@ -114,8 +115,8 @@ def test_groups_have_offsets(kafka: Any, name: str) -> None:
 
 
 def test_configurations_and_the_cluster(kafka: Any, name: str) -> None:
+    made(kafka, name, 1, retention_ms="77")
     with connect(kafka.bootstrap_servers) as client:
-        client.run(topics.create([topics.NewTopic(name, 1, 3, {"retention.ms": "77"})]))
         topic, broker = (Kind.TOPIC, name), (Kind.BROKER, "2")
         found = client.run(configs.describe([topic, broker, (Kind.TOPIC, "nothing")], synonyms=True))
         assert found[topic]["retention.ms"].value == "77" and found[topic]["retention.ms"].source == "topic"
