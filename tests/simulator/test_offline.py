@@ -334,6 +334,24 @@ def test_a_replica_whose_files_are_removed_is_fetched_again_from_another() -> No
     assert t.log(1).log_end_offset == 1
 
 
+def test_a_log_whose_names_have_changed_in_part_is_not_given_up_as_removed() -> None:
+    """A name that is not found there is one that the broker has given itself."""
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    t.produce(b"value")
+    t.world.run_for(10_000)
+    process = t.cluster.brokers[2]
+    (path,) = [path for path in process.disk.files if path.startswith(f"{DIRECTORY}/") and path.endswith(".log")]
+    process.disk.files[f"{path}.deleted"] = process.disk.files.pop(path)
+    t.log(2).tear(OSError(errno.ENOSPC, "no room for the way back"))
+    t.world.run_for(40_000)
+    assert process.stopped_with is None
+    process.kill()
+    process.start()
+    t.produce(b"more")
+    t.until(lambda: t.isr == {1, 2, 3})
+    assert t.log(2).log_end_offset == 2
+
+
 def test_the_last_member_of_an_isr_does_not_lead_with_an_empty_disk() -> None:
     t = OneTopic(replicas=[1, 2], settings={"min.insync.replicas": "1"})
     t.produce(b"value")

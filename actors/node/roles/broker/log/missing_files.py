@@ -2,7 +2,8 @@
 
 Their removal from a running broker is not noticed by appends, which go to files without a name. This file alone decides
 which replicas are looked at when, and what a missing file means: its directory fails if that is gone as a whole, else the
-replica goes offline by itself.
+replica goes offline by itself. A log whose names have changed in part only is not looked at: what is missing there nobody
+has removed.
 """
 
 from actors.broker.replication.replicas import Offline, Replicas
@@ -41,7 +42,7 @@ class MissingFiles:
         directories = self._directories
         for partition in some:
             log = partition.log
-            names = [segment.log.path for segment in log.segments[:1] + log.segments[1:][-1:]]
+            names = [segment.log.path for segment in log.segments[:1] + log.segments[1:][-1:] if log.torn is None]
             missing = next((name for name in names if not directories.exists(log.disk, name)), None)
             if missing is None or partition.removed:
                 continue
