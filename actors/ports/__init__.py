@@ -131,6 +131,9 @@ class Space(NamedTuple):
 class Disk(Protocol):
     """The disk of one log directory. Paths are relative to it, with forward slashes."""
 
+    departures: int
+    """How many names have been renamed or removed."""
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open a file. Raises FileNotFoundError unless `create`, which also creates missing parent directories."""
 
@@ -206,6 +209,20 @@ class Sync(NamedTuple):
     synced. What is made while it is written comes in a sync without anything else, and has no order with others."""
     kind: SyncClass = SyncClass.DATA
     runs: Sequence[Run] = ()
+    departures: Sequence[int] | None = None
+    """`Disk.departures` of each small file's disk, those of runs first, when the sync was asked for. One whose directory
+    has been renamed or removed since is not written, even if another directory has that name now. None: since the host got
+    it."""
+
+    def asked(self) -> Sequence[int]:
+        """`departures`, or as they are now."""
+        return departures(self.replacements, self.runs) if self.departures is None else self.departures
+
+
+def departures(replacements: Sequence[tuple["Disk", str, Content]], runs: Sequence[Run]) -> list[int]:
+    """`Disk.departures` of each small file's disk, those of runs first."""
+    found = [disk.departures for run in runs for disk, _, _ in run.replacements]
+    return [*found, *(disk.departures for disk, _, _ in replacements)]
 
 
 class WorkKind(enum.Enum):

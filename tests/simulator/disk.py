@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from random import Random
 
 from actors.host.work.kept_room import of_records
@@ -488,10 +487,9 @@ class VirtualDisk:
     # -- what the host does for a Sync --------------------------------------------------------------------------------
 
     @staticmethod
-    def departed(sync: Sync) -> list[int]:
-        """The value of `departures` of each replacement's disk, those of runs first, when a sync is submitted."""
-        replacements = [*chain.from_iterable(run.replacements for run in sync.runs), *sync.replacements]
-        return [disk.departures for disk, _, _ in replacements]  # type: ignore[attr-defined]
+    def departed(sync: Sync) -> Sequence[int]:
+        """The value of `departures` of each replacement's disk, those of runs first, when a sync is asked for."""
+        return sync.asked()
 
     def sync(self, sync: Sync, departed: Sequence[int] = ()) -> None:
         """Make files durable as they are, then replace small files, in order: none whose directory went since it was
@@ -587,13 +585,14 @@ class VirtualDisk:
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """A context in which every read succeeds at once, for a checker that looks at the content."""
-        before = self.cold, self.unreadable, self.gone, self.fault
-        self.cold, self.unreadable, self.gone, self.fault = None, None, False, None
+        """A context in which every read succeeds at once, also of a file that has failed, for a checker that looks at the
+        content."""
+        before = self.cold, self.unreadable, self.gone, self.looked_at
+        self.cold, self.unreadable, self.gone, self.looked_at = None, None, False, True
         try:
             yield
         finally:
-            self.cold, self.unreadable, self.gone, self.fault = before
+            self.cold, self.unreadable, self.gone, self.looked_at = before
 
     def _works(self, path: str) -> None:
         if self.failed:

@@ -51,13 +51,14 @@ class Ordered:
 
     def __init__(self, sync: Sync, flushed: bool) -> None:
         self.sync = sync
+        asked = iter(sync.asked())
         self.beside: list[Replacement] = [
-            Replacement(disk, path, content, disk.departures)  # type: ignore[arg-type, attr-defined]
+            Replacement(disk, path, content, next(asked))  # type: ignore[arg-type]
             for run in sync.runs
             for disk, path, content in run.replacements
         ]
         """The replacements of its runs."""
-        self.departures: list[int] = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
+        self.departures: list[int] = list(asked)
         self.flushed = flushed
         """Whether the flusher has finished the sync's files."""
         self.failed: OSError | None = None

@@ -28,6 +28,7 @@ from actors.ports import (
     SyncClass,
     Work,
     WorkKind,
+    departures,
 )
 from actors.ports.zookeeper import Change, Multi, Read, Reads, Request
 from actors.settings.node_config import NodeConfig
@@ -80,7 +81,7 @@ class Runtime:
     ) -> None:
         """Make files durable and replace small ones, behind what goes beside each other in `runs`; later `then(None)`,
         `then(DiskFailed)` or `then(DiskFull)`."""
-        self.syncs.append(Sync(self._token(then), files, replacements, kind, runs))
+        self.syncs.append(Sync(self._token(then), files, replacements, kind, runs, departures(replacements, runs)))
 
     def work(
         self,

@@ -6,12 +6,15 @@ import resource
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from actors.host.work import replacements
 from actors.host.work.disk import LocalDisk, LocalFile
 from actors.host.work.syncs import Ordered, Syncs, _perform
+from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed, DiskFull, NotMade, Run, Sync, SyncClass, Work
 
 
@@ -658,3 +661,23 @@ def test_closing_finishes_a_sync_that_is_made_in_parts(tmp_path: Path) -> None:
     waiting.syncs.submit(Sync(1, files, [(disk, "checkpoint", b"x")]))
     waiting.syncs.close()
     assert (tmp_path / "checkpoint").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_small_file_goes_with_its_directory_in_the_turn_in_which_it_was_asked_for(
+    waiting: Waiting, tmp_path: Path, beside: bool
+) -> None:
+    """The host gets what was asked for at the end of the turn. By then another replica may have the name."""
+    disk = LocalDisk(str(tmp_path))
+    disk.open("t-0/0.log", create=True)
+    config: Any = SimpleNamespace(value=lambda _name: 1 << 20)
+    log: Any = SimpleNamespace(info=None, warning=None, error=None)
+    runtime = Runtime(config, None, log)  # type: ignore[arg-type]
+    small = [(disk, "t-0/leader-epoch-checkpoint", b"old")]
+    runtime.sync((), () if beside else small, lambda _: None, runs=[Run((), small)] if beside else ())
+    disk.rename("t-0", "t-0.1-delete")
+    disk.open("t-0/0.log", create=True)
+    (sync,) = runtime.syncs
+    waiting.syncs.submit(sync)
+    assert waiting.until(1) == {sync.token: None}
+    assert disk.names("t-0") == ["0.log"]
