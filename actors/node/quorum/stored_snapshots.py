@@ -2,8 +2,8 @@
 
 This file alone decides when a snapshot gets its name: one of our own once everything below its end is committed and durable
 here; a received one once it is durable and was read back whole, which is tried until there is room and a descriptor for it.
-One that cannot be made, as the image has something that
-the format cannot say, ends no node: all of them have that image, and the log has everything. It is given up for a newer one.
+One that cannot be made, as the image has something that the format cannot say, ends no node: all of them have that image,
+and the log has everything. It is given up for a newer one.
 """
 
 from collections.abc import Callable
