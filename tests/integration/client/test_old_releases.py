@@ -35,7 +35,7 @@ def test_every_operation(release: str, name: str) -> None:
             assert found == {part: [b"a", b"b"] * 3 for part in parts}
             assert client.run(offsets.list_offsets({(name, 0): 1_700_000_000_000}))[name, 0].offset == 0
             assert client.run(offsets.epoch_ends({(name, 0): 0}))[name, 0].end_offset == 6
-            until(lambda: client.run(groups.commit("g", {(name, 0): 3})) == {(name, 0): None})  # the coordinator knows it
+            until(lambda: client.run(groups.commit("g", {(name, 0): 3})) == {(name, 0): None})
             assert client.run(groups.committed("g"))[name, 0].offset == 3
             assert client.run(groups.describe("g")).type == "classic"
             assert "g" in client.run(groups.list_groups())[0]
