@@ -99,14 +99,22 @@ UNIT_rest := $(filter-out $(foreach part,$(UNIT_NAMED),$(UNIT_$(part))),$(filter
 UNITS := $(foreach part,$(UNIT_NAMED) rest,unit-$(part))
 AT_ONCE := $(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(shell expr $$(nproc) + 1)
 
+# A part in which ARGS choose no test passes, all parts together do not.
+UNITS_RAN := $(VENV)/.units_ran
+RAN_NONE := { echo "make: ARGS choose no test" >&2; exit 5; }
+
 check: dev
+	@rm -f $(UNITS_RAN)
 	@$(AT_ONCE) $(firstword $(UNITS)) lint $(UNITS)
+	@[ -e $(UNITS_RAN) ] || $(RAN_NONE)
 
 unit: dev
+	@rm -f $(UNITS_RAN)
 	@$(AT_ONCE) $(UNITS)
+	@[ -e $(UNITS_RAN) ] || $(RAN_NONE)
 
 unit-%: dev
-	@$(PY) -m pytest -m "not slow and not long" --hypothesis-profile quick -q $(UNIT_$*) $(ARGS) || [ $$? = 5 ]
+	@$(PY) -m pytest -m "not slow and not long" --hypothesis-profile quick -q $(UNIT_$*) $(ARGS) && touch $(UNITS_RAN) || [ $$? = 5 ]
 
 bench: dev kafka
 	$(PY) -m pytest bench -s $(ARGS)

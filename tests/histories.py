@@ -61,7 +61,7 @@ KINDS: dict[str, Callable[[int], str]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command. Returns 1 if a history has failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=(__doc__ or "").split(":")[0])
-    parser.add_argument("--kind", nargs="*", choices=list(KINDS), default=list(KINDS), help="all, if none is named")
+    parser.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS), help="all kinds, without it")
     parser.add_argument("--seeds", type=int, default=100, help="how many of each kind")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--digests", type=Path, help="a file for a line of each history")

@@ -35,6 +35,18 @@ def test_each_unit_test_is_in_one_part_of_make_check() -> None:
     assert len(wanted) > 400 and all(place.exists() for place in places)
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_units_of_which_no_test_is_chosen_fail(tmp_path: Path) -> None:
+    """As pytest does. A part without a chosen test passes beside one that has some."""
+    here = "tests/unit/test_makefile.py"
+    make = ["make", "-s", "--assume-old=dev", "unit", f"PY={sys.executable}", f"UNITS_RAN={tmp_path / 'ran'}"]
+    make += ["UNITS=unit-a unit-b", f"UNIT_a={here}", "UNIT_b=tests/unit/test_kips.py"]
+    for chosen, code in (("stands_in_one_place", 0), ("nothing_is_named_so", 2), ("stands_in_one_place", 0)):
+        ended = subprocess.run([*make, f"ARGS=-k {chosen}"], cwd=ROOT, capture_output=True, text=True)
+        assert ended.returncode == code, ended.stdout + ended.stderr
+        assert ("ARGS choose no test" in ended.stderr) == bool(code)
+
+
 def test_the_version_stands_in_one_place() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "actors.command.cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
