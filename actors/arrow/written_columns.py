@@ -129,10 +129,8 @@ def _words(array: pa.DictionaryArray) -> Array:
         return Array("null", len(array))
     try:
         words = words.cast(pa.binary_view())
-    except (
-        pa.ArrowCapacityError,
-        pa.ArrowNotImplementedError,
-    ):  # more than 2 GiB of words, or a pyarrow before this cast
+    except (pa.ArrowCapacityError, pa.ArrowNotImplementedError):
+        # More than 2 GiB of words, or a pyarrow before this cast.
         return _plain_bytes(array.dictionary_decode())
     held, picks = words.buffers(), np.asarray(array.indices.fill_null(0)).astype(np.int64)
     if int(picks.min()) < 0:

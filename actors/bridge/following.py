@@ -201,9 +201,8 @@ def _new(here: Here, found: topics.Topic) -> Job:
         )
     entity = f"topics/{found.name}"
     path = settings.path_of(entity)
-    configured, noted = yield Look(
-        [Get(path), Get(bases.path_of(path))], watch=False
-    )  # a broker writes them first, without a notification
+    # A broker writes them first, without a notification.
+    configured, noted = yield Look([Get(path), Get(bases.path_of(path))], watch=False)
     given: list[Op] = []
     readable = True
     try:

@@ -55,9 +55,8 @@ def agree(here: Here) -> Job:
     """Take over what brokers have changed, then make ZooKeeper have the tokens of the log, and no others that can be
     read."""
     first = TOKEN_CHANGES not in here.handled
-    (names,) = yield Look(
-        [Children(TOKENS)], watch=False
-    )  # before notifications: a broker that made one of them has written one
+    # Before notifications: a broker that made one of them has written one.
+    (names,) = yield Look([Children(TOKENS)], watch=False)
     yield from changed(here)
     here.handled.setdefault(TOKEN_CHANGES, -1)
     ids = iter(dict.fromkeys([*here.image.tokens, *(names or ())]))

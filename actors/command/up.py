@@ -210,9 +210,8 @@ def _stay(cluster: "Cluster", directory: Path, console: "Screen") -> None:
             try:
                 status.update(screen.text(screen.line(screen.state(directory))))
             except (OSError, ValueError, KeyError, StorageError) as error:
-                status.update(
-                    screen.text(f"its state is not known: {error}")
-                )  # the cluster must not end because of that
+                # The cluster must not end because of that.
+                status.update(screen.text(f"its state is not known: {error}"))
             time.sleep(1.0)
 
 

@@ -545,9 +545,8 @@ def test_a_full_disk_is_freed_by_deletion(tmp_path: Path, tiny: Path) -> None:
         assert steady.flush() == 0
         pid = cluster.pids[1]
         fill(tiny)
-        large.producer.produce(
-            "old", b""
-        )  # fits into the last page, and then a checkpoint wants room, or one has before
+        # Fits into the last page, and then a checkpoint wants room, or one has before.
+        large.producer.produce("old", b"")
         large.flush(3)
         steady.send(500)
         steady.flush(3)

@@ -80,9 +80,8 @@ class ChangeCheckers:
             raise Violation("OneChangeAtATime", f"{name}, {before_offset} below {raft.high_watermark}")
         began = next(offset for epoch, offset in raft.epochs.entries() if epoch == raft.epoch)
         first = replica.disk.page.at(began)
-        opens = first is not None and bytes(first.data).startswith(
-            b"leader"
-        )  # else a snapshot has cut the log behind it
+        # Else a snapshot has cut the log behind it.
+        opens = first is not None and bytes(first.data).startswith(b"leader")
         if opens and raft.high_watermark <= began:
             raise Violation("OwnEpochFirst", f"{name}, the epoch begins at {began}, committed {raft.high_watermark}")
         for key in set(new.keys) - set(old.keys):

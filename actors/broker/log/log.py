@@ -305,9 +305,8 @@ class PartitionLog:
             if header.base_offset < expected:
                 raise OffsetsOutOfOrder(f"{self.directory} expects {expected}, the leader sent {header.base_offset}")
             if header.base_offset > expected and not self.sparse:
-                self.cleaned_offset = (
-                    self.log_start_offset
-                )  # the leader's log was compacted, though the topic is not now
+                # The leader's log was compacted, though the topic is not now.
+                self.cleaned_offset = self.log_start_offset
             expected = header.last_offset + 1
             found.append(header)
             position += header.size

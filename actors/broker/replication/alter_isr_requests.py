@@ -112,9 +112,8 @@ class IsrProposals:
         held = {entry.partition for entry in entries}
         room = ENTRIES_MAX - sum(_size(entry.partition) for entry in entries)
         self._again, looked = [], []
-        for (
-            partition
-        ) in self._queued:  # from the front, so that a request costs by what it has and not by all that wait
+        for partition in self._queued:
+            # From the front, so that a request costs by what it has and not by all that wait.
             if partition.isr.stage is Stage.QUEUED and partition not in held:
                 room -= _size(partition)
                 if room < 0:

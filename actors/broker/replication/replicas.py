@@ -84,8 +84,8 @@ class Replicas:
         others wait for (`put_in_line`). Invariant: none of them is among the partitions, so a request for one is answered
         KAFKA_STORAGE_ERROR."""
         self.full: dict[Partition, int] = {}
-        """The leader epoch of the last append to a partition led here that found no room. Another member of the ISR
-        must lead them. Another member of the ISR must lead them."""
+        """The leader epoch of the last append to a partition led here that found no room.
+        Another member of the ISR must lead them."""
         self.handed_over_ms: dict[Partition, int] = {}
         """When the controller was last asked for another leader, by partition."""
         self.arriving: dict[bytes, dict[int, None]] = {}
@@ -224,9 +224,8 @@ class Replicas:
         """Take out one that is leaving, for the caller to remove it; None: there are no more."""
         if not self.leaving:
             return None
-        topic, ids = (
-            self.leaving.popitem()
-        )  # the last: to find the first costs all places that have been left before it
+        # The last: to find the first costs all places that have been left before it.
+        topic, ids = self.leaving.popitem()
         topic_id, going = ids.popitem()
         _, partition = going.popitem()
         if going:

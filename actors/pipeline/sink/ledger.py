@@ -176,9 +176,8 @@ def _within(part: Part, first: int, end: int, key: bytes, config: ClientConfig) 
                 )
             for own in _records(one):
                 if own.offset < end and own.key is not None and bytes(own.key) == key:
-                    value = (
-                        b"" if own.value is None else bytes(own.value)
-                    )  # one that was deleted is none that can be read
+                    # One that was deleted is none that can be read.
+                    value = b"" if own.value is None else bytes(own.value)
     return value
 
 

@@ -374,9 +374,8 @@ def without_broker_2(request: pytest.FixtureRequest, name: str) -> Iterator[str]
 
 def test_a_cluster_that_is_not_well(without_broker_2: str, name: str) -> None:
     wanted = Ran(2, b"broker 2 is away and has replicas of 1 partition: start broker 2\n1 fault\n", "")
-    until(
-        lambda: typed(without_broker_2, "health") == wanted
-    )  # first the ISR shrinks, then the broker is taken for gone
+    # First the ISR shrinks, then the broker is taken for gone.
+    until(lambda: typed(without_broker_2, "health") == wanted)
     found = json.loads(typed(without_broker_2, "health", "-o", "json").out)
     wanted_row = {
         "kind": "broker", "fault": "broker 2 is away and has replicas of 1 partition", "since_ms": None, "cause": "",

@@ -63,9 +63,8 @@ class Follower:
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows by turn, in the order in which each turn wrote them."""
         if (error := self.query.exception()) is not None:
-            if "failed to connect back" not in str(
-                error
-            ):  # Spark gives a worker ten seconds, whatever the machine does
+            if "failed to connect back" not in str(error):
+                # Spark gives a worker ten seconds, whatever the machine does.
                 raise error
             self.start()
         if not list((self.folder / "out").glob("_spark_metadata/*")):

@@ -79,9 +79,8 @@ class SecureCluster:
         return any(words in log.read_text() for log in self.logs)
 
     def stop(self) -> None:
-        for process in reversed(
-            self.processes
-        ):  # a broker whose controller has gone before it waits for its lease to end
+        for process in reversed(self.processes):
+            # A broker whose controller has gone before it waits for its lease to end.
             process.terminate()
             process.wait(timeout=30)
 

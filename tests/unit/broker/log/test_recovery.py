@@ -377,11 +377,8 @@ def test_a_start_that_was_moving_is_told_from_a_cut() -> None:
     front = [segment.base_offset for segment in log.segments]
     drop_segments(log, 2)
     disk = _disk(log)
-    for ending in (
-        ".log",
-        ".index",
-        ".timeindex",
-    ):  # the power cut has kept the second segment's names, not the first one's
+    for ending in (".log", ".index", ".timeindex"):
+        # The power cut has kept the second segment's names, not the first one's.
         name = f"{DIRECTORY}/{front[0]:020d}{ending}"
         disk.rename(f"{name}.front.deleted", name)
     again = reopen(log, log_start_offset=0)

@@ -139,9 +139,8 @@ def test_an_index_that_is_short_or_missing_is_found(ending):
     log.disk.files[path].data[:] = whole[:-1]
     assert list(_faults(log)[1]) == [path]
     log.disk.files[path].data[:] = whole[:-width]
-    assert list(_faults(log)[1]) == (
-        [path] if ending == TIME_INDEX else []
-    )  # shorter, an index of offsets is only slow
+    # Shorter, an index of offsets is only slow.
+    assert list(_faults(log)[1]) == ([path] if ending == TIME_INDEX else [])
     log.disk.remove(path)
     assert list(_faults(log)[1]) == [path]
 

@@ -371,10 +371,8 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
     active.node.connected(77, "CONTROLLER", "h")
     active.node.received(77, memoryview(bytearray(frame)))
     active.wake()
-    kept, lab.node.requests.queue.take = (
-        lab.node.requests.queue.take,
-        None,
-    )  # no turn of the broker handles data meanwhile
+    # No turn of the broker handles data meanwhile.
+    kept, lab.node.requests.queue.take = lab.node.requests.queue.take, None
     lab.node.requests.queue.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
     lab.world.run_until(lambda: lab.node.broker.cache.image.topic("new") >= 0, 5000)
     lab.node.requests.queue.take = kept

@@ -36,9 +36,8 @@ class LogRetention:
         except (DiskFull, DiskFailed, FileNotFoundError) as error:
             self._runtime.log.warning(f"retention of {partition!r} failed: {error}")
             self._directories.job_failed(log.disk, error)
-            retired.unlink_later(
-                partition, log.left_over()
-            )  # on a full disk what it has come to makes room for the rest
+            # On a full disk what it has come to makes room for the rest.
+            retired.unlink_later(partition, log.left_over())
             self._written.look_again(partition)
             return
         if retained.deleted:

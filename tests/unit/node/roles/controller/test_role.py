@@ -885,9 +885,8 @@ def test_r631_111_snapshots_are_told_and_soft():
     report(other, end)
     host.later(2000)
     host.turn()
-    assert [(one[0], one[1]) for one in host.quorum.snapshots] == [
-        (end, 1)
-    ]  # R631-116: the active one, without resigning
+    # R631-116: the active one, without resigning.
+    assert [(one[0], one[1]) for one in host.quorum.snapshots] == [(end, 1)]
     image = Image()
     load(host.quorum.snapshots[0][2], image, end)
     assert image.broker(1) is not None and host.controller.image.next_offset == end

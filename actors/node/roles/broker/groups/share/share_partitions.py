@@ -282,9 +282,8 @@ class SharePartitions:
         partition, reset = held.partition, self.settings.begins(held.share.key.group)
         if reset.name == EARLIEST:
             self._loaded(held, partition.log.log_start_offset, result)
-        elif (
-            partition.high_watermark < partition.led_from
-        ):  # as in KIP-207: the leader does not know yet how far it went
+        elif partition.high_watermark < partition.led_from:
+            # As in KIP-207: the leader does not know yet how far it went.
             deadline_ms = self._runtime.now.mono_ms + 1_000
             self._runtime.waiting.park(
                 [partition.committed], deadline_ms, lambda expired: self._reset_later(held, result)
