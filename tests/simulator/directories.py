@@ -27,7 +27,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.log.directories.directory import ARRIVED, LEAVING, partition_name, read_move, read_topic_id
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, partition_name, read_moves, read_topic_id
 from actors.broker.log.directories.losses import DIRECTORY_IDS
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process
@@ -216,8 +216,10 @@ class FailingDirectories:
         here = process.disk
         for name in repaired.listed(""):
             same = read_topic_id(here, name) == read_topic_id(repaired, name) is not None
-            move = read_move(here, name, LEAVING) or read_move(here, name, ARRIVED)
-            if same and (move is None or move not in (read_move(repaired, name, mark) for mark in (LEAVING, ARRIVED))):
+            move = read_moves(here, name, LEAVING) or read_moves(here, name, ARRIVED)
+            if same and (
+                not move or move[0] not in (*read_moves(repaired, name, LEAVING), *read_moves(repaired, name, ARRIVED))
+            ):
                 repaired.remove(name)
 
     def _release(self) -> None:

@@ -239,7 +239,10 @@ def _replace(replacement: tuple[object, str, Content], departed: int | None) -> 
     """What the host does for a small file of a sync. Raises DiskFull, DiskFailed."""
     disk, path, content = replacement
     assert isinstance(disk, VirtualDisk)
-    if departed is None or disk._left.get(path.rpartition("/")[0], 0) <= departed:
+    directory = path.rpartition("/")[0]
+    if directory in disk._left and not disk.holds(directory):
+        return  # it was submitted in the turn in which its directory went
+    if departed is None or disk._left.get(directory, 0) <= departed:
         disk.replace(path, content)
 
 

@@ -488,21 +488,70 @@ def test_a_log_that_is_moved_is_not_cleaned() -> None:
     t.until(lambda: [held(disk) for disk in disks(t, 1)].count([""]) == 1)
 
 
-def test_a_copy_that_no_move_has_left_is_refused() -> None:
-    """The old directory is back with what was on it long before the move, or after the replica had begun anew."""
+def kept_files(disk: VirtualDisk) -> dict[str, bytes]:
+    """The files of the partition."""
+    return {path: bytes(inode.data) for path, inode in disk.files.items() if path.startswith(f"{DIRECTORY}/")}
+
+
+def back(t: OneTopic, place: int, kept: dict[str, bytes]) -> None:
+    """Broker 1 is killed, and starts with these files in a directory."""
+    t.cluster.brokers[1].kill()
+    for path, data in kept.items():
+        disks(t, 1)[place].replace(path, data)
+    t.cluster.brokers[1].start()
+
+
+def test_a_copy_that_no_move_has_left_is_set_aside() -> None:
+    """The old directory is back with what was on it long before the move, or before the replica began anew."""
     t = filled()
     old = home(t, 1)
     t.world.run_for(500)
-    kept = {path: bytes(inode.data) for path, inode in disks(t, 1)[old].files.items() if path.startswith(DIRECTORY)}
+    kept = kept_files(disks(t, 1)[old])
     assert ask(t, 1, 1 - old) == 0
     t.until(lambda: moved(t, 1, 1 - old))
-    process = t.cluster.brokers[1]
-    process.kill()
-    for path, data in kept.items():
-        disks(t, 1)[old].replace(path, data)
-    process.start()
+    back(t, old, kept)
+    t.until(lambda: broker(t, 1).replicas.get("t", 0) is not None and home(t, 1) == 1 - old)
+    whole(t, 30)
+    (stray,) = {path.partition("/")[0] for path in disks(t, 1)[old].files if path.startswith(DIRECTORY)}
+    assert stray.endswith("-stray")
+    assert all(disks(t, 1)[old].files[path.replace(DIRECTORY, stray)].data == data for path, data in kept.items())
+
+
+def test_a_copy_is_refused_whose_instance_an_earlier_version_counted_in_its_directory() -> None:
+    t = filled()
+    old = home(t, 1)
+    t.world.run_for(500)
+    kept = kept_files(disks(t, 1)[old])
+    assert ask(t, 1, 1 - old) == 0
+    t.until(lambda: moved(t, 1, 1 - old))
+    process, identity = t.cluster.brokers[1], f"{DIRECTORY}/partition.metadata"
+    kept[identity] = kept[identity].partition(b"\ninstance")[0]
+    back(t, old, kept)
     assert process.stopped_with is not None and "take the copy away that is out of date" in process.stopped_with[1]
     assert held(disks(t, 1)[0]) == held(disks(t, 1)[1]) == [""]
+
+
+def test_what_a_power_cut_brings_back_of_the_move_before_the_last_goes() -> None:
+    """The name that the log had before the first of two moves is back, as the sync of its directory never came."""
+    t = OneTopic([1, 2, 3], SMALL, CONFIG, directories=3)
+    for number in range(30):
+        t.produce(b"%d" % number + bytes(60))
+    first = home(t, 1)
+    second, third = [place for place in range(3) if place != first]
+    assert ask(t, 1, second) == 0
+    t.until(lambda: home(t, 1) == second)
+    kept = {
+        f"{DIRECTORY}/{path.partition('/')[2]}": bytes(inode.data)
+        for path, inode in disks(t, 1)[first].files.items()
+        if path.startswith(DIRECTORY)
+    }
+    assert f"{DIRECTORY}/leaving" in kept
+    t.until(lambda: moved(t, 1, second))
+    assert ask(t, 1, third) == 0
+    t.until(lambda: moved(t, 1, third))
+    back(t, first, kept)
+    t.until(lambda: moved(t, 1, third))
+    whole(t, 30)
 
 
 def test_names_of_future_logs_are_those_of_apache_kafka() -> None:

@@ -27,6 +27,14 @@ def test_a_small_file_is_not_written_where_its_directory_has_been_renamed_since(
     assert one.names("") == ["checkpoint", "t-0.1-delete"]
 
 
+def test_nor_where_it_was_submitted_at_the_end_of_the_turn_in_which_its_directory_went() -> None:
+    one = disk()
+    sync = Sync(0, (), [(one, MARK, b"1")])
+    one.rename("t-0.1-future", "t-0.1-delete")
+    one.sync(sync, one.departed(sync))
+    assert one.names("") == ["t-0.1-delete"]
+
+
 def test_nor_where_another_directory_has_that_name_now() -> None:
     one = disk()
     sync = Sync(0, (), [(one, MARK, b"1")])

@@ -117,8 +117,8 @@ class PartitionLog:
     __slots__ = (
         "_asked_ms", "_began_in", "aborted", "active", "asked_offset", "blank", "checkpointed_offset", "cleaned_offset",
         "damaged", "disk", "durable_generation", "epochs", "generation", "hints", "indexes", "instance", "layout",
-        "log_end_offset", "log_start_offset", "names", "producers", "recovery_point", "refusing", "segments", "settings",
-        "shortened", "snapshots", "standing", "topic_id", "torn",
+        "log_end_offset", "log_start_offset", "moves", "names", "producers", "recovery_point", "refusing", "segments",
+        "settings", "shortened", "snapshots", "standing", "topic_id", "torn",
     )  # fmt: skip
 
     segments: list[Segment]
@@ -180,6 +180,8 @@ class PartitionLog:
         self.asked_offset = start_offset
         """The offset up to which a flush was last asked for."""
         self._asked_ms = -1
+        self.moves: tuple[str, ...] = ()
+        """By which moves between directories it has come here in this life of the broker, the last one first."""
         self.damaged: str | None = None
         """The damage that a start found in durable data. Epochs and producers may lack what it hid."""
         self.refusing: DiskFailed | Unsettled | None = None

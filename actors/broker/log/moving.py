@@ -19,7 +19,8 @@ next, and the caller tells how it ended. Rules:
    So what a start has found of a compacted log begins anew.
 7. Whatever a crash leaves, the next start finds one of three: the current log and a future log, which is filled on; both
    under the plain name with marks of the same move, of which the one that has arrived has all that the other has; or the new
-   one alone. A log that is opened again is not leaving any more: so the marks never speak of an older state.
+   one alone. A log that is opened again is not leaving any more: so the marks never speak of an older state. A log that has
+   arrived names the moves before as well: a power cut may bring back the name of what it was moved from two moves ago.
 """
 
 import enum
@@ -27,7 +28,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from actors.broker.log.directories.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, MOVES_MAX, Replacement, move_mark, move_of
 from actors.broker.log.leader_epochs import UNDEFINED_EPOCH, EpochCache
 from actors.broker.log.log import OffsetsOutOfOrder, PartitionLog, Unmarked
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
@@ -198,7 +199,7 @@ class Move:
     def settlement(self) -> Replacement:
         """The small file to be written with the flush with which the future log settles."""
         future = self.future
-        return future.disk, f"{future.directory}/{ARRIVED}", move_mark(move_of(future.directory))
+        return future.disk, f"{future.directory}/{ARRIVED}", move_mark(move_of(future.directory), self.current.moves)
 
     def settled(self) -> None:
         """Note that the flush with which the future log settles is done. What has come meanwhile was written a moment
@@ -393,7 +394,9 @@ def _succeed(future: PartitionLog, current: PartitionLog) -> None:
     """Take the place of a log that ends where the future one does, under its name. Until the next flush no more counts
     as durable than did there, since the future log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing
     has changed."""
+    move = move_of(future.directory)
     future.names.move(current.directory)
+    future.moves = (move, *current.moves)[:MOVES_MAX]
     for segment in future.segments:
         segment.moved(future.directory)
     _take_epochs(future, current)

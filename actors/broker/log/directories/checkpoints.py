@@ -14,9 +14,10 @@ has the same id. So each log has a number of its own in its log directory, its `
 third line and the fifth file in eight bytes behind the id. A log of Apache Kafka has none: that counts as 0, and nothing is
 behind the id.
 
-The number also tells two copies in two log directories apart. One that begins while another directory is offline, where the
-replica may have had a log before, gets a number above all that were given out in this broker's lives before: the epoch of
-the broker, and behind it `LIFE_BITS` bits (`node/roles/broker/log/log_directories.py`).
+The number also tells two copies in two log directories apart: it is above all that were given out before, in any directory
+and in this broker's lives before. So it is the epoch of the broker, and behind it `LIFE_BITS` bits
+(`node/roles/broker/log/log_directories.py`). Earlier versions counted the logs of each directory by itself, unless another
+one was offline.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -8,15 +8,16 @@ This file alone knows Apache Kafka's names:
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end; rayft adds
                                                 "instance: <number>", which Apache Kafka does not read
     <partition>/leaving, <partition>/arrived    "version: 0", "move: <32 hex digits>": this replica is about to be, or has
-                                                been, moved by that move. Of two copies with the same move the one that has
-                                                arrived counts. Files of rayft's own
+                                                been, moved by that move; `arrived` also says by which moves before that,
+                                                in "earlier: <32 hex digits> ...". Of two copies with the same move the one
+                                                that has arrived counts. Files of rayft's own
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     four checkpoints, and one of rayft's own   see checkpoints.py
 """
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.broker.log.directories.checkpoints import (
@@ -45,6 +46,8 @@ LEAVING, ARRIVED = "leaving", "arrived"
 STRAY, FUTURE = "stray", "future"
 SUFFIXES = ("delete", STRAY, FUTURE)
 NAME_BYTES_MAX = 255
+MOVES_MAX = 100
+"""How many moves `arrived` names."""
 
 Replacement = tuple[Disk, str, bytes]
 """(disk, path, content), as `ports.Sync` takes them."""
@@ -235,9 +238,11 @@ def future_name(topic: str, number: int, unique: bytes) -> str | None:
     return name if len(name) <= NAME_BYTES_MAX else None
 
 
-def move_mark(unique: str) -> bytes:
-    """The content of `leaving` and `arrived`. `unique`: as in the name of the future log."""
-    return f"version: 0\nmove: {unique}".encode()
+def move_mark(unique: str, earlier: Sequence[str] = ()) -> bytes:
+    """The content of `leaving` and `arrived`. `unique`: as in the name of the future log. `earlier`: those of the moves
+    before it, the last one first."""
+    more = f"\nearlier: {' '.join(earlier)}" if earlier else ""
+    return f"version: 0\nmove: {unique}{more}".encode()
 
 
 def move_of(future: str) -> str:
@@ -245,14 +250,15 @@ def move_of(future: str) -> str:
     return future.rpartition(".")[2][:32]
 
 
-def read_move(disk: Disk, directory: str, mark: str) -> str | None:
-    """What LEAVING or ARRIVED says in a partition's directory; None: it is missing or unreadable. Start-up only."""
+def read_moves(disk: Disk, directory: str, mark: str) -> list[str]:
+    """The moves that LEAVING or ARRIVED names in a partition's directory, the last one first; none: it is missing or
+    unreadable. Start-up only."""
     try:
         lines = _content(disk, f"{directory}/{mark}").decode().split("\n")
         values = dict(line.split(": ", 1) for line in lines if line)
-        return values["move"] if values.get("version") == "0" else None
+        return [values["move"], *values.get("earlier", "").split()] if values.get("version") == "0" else []
     except (FileNotFoundError, ValueError, KeyError):
-        return None
+        return []
 
 
 def write_identity(disk: Disk, directory: str, topic_id: bytes, instance: int = 0) -> None:

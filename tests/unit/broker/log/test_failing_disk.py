@@ -16,7 +16,7 @@ import pytest
 
 from actors.broker.log import retention
 from actors.broker.log.cleaning.replacing import withdraw
-from actors.broker.log.directories.directory import ARRIVED, LEAVING, read_move
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, read_moves
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover
@@ -423,8 +423,8 @@ def move(step: int, failing: int, numbers: tuple[int, ...], lasts: int, how: int
         assert isinstance(one, VirtualDisk)
         one.fault = None
         crash(one, how)
-    mark = read_move(disks[1], DIRECTORY, ARRIVED)
-    taken = mark is not None and read_move(disks[0], DIRECTORY, LEAVING) in (mark, None)
+    mark = read_moves(disks[1], DIRECTORY, ARRIVED)
+    taken = bool(mark) and read_moves(disks[0], DIRECTORY, LEAVING) in (mark, [])
     found = recover(
         disks[taken], DIRECTORY, current.settings, clean=False, recovery_point=0 if taken else point, topic_id=ID
     ).log

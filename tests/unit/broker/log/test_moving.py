@@ -15,7 +15,7 @@ from actors.broker.log.directories.directory import (
     move_mark,
     move_of,
     parse_name,
-    read_move,
+    read_moves,
 )
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Copied, Copy, MissingBatch, Move, Next, Stage, common_end
@@ -159,7 +159,7 @@ def test_a_log_is_moved_whole() -> None:
     assert move.stage is Stage.TAKEN and future.directory == DIRECTORY and not future.disk.exists(str(NAME))
     assert future.producers is current.producers and future.disk.names(DIRECTORY)
     unique = move_of(str(NAME))
-    assert read_move(future.disk, DIRECTORY, ARRIVED) == read_move(current.disk, DIRECTORY, LEAVING) == unique
+    assert read_moves(future.disk, DIRECTORY, ARRIVED) == read_moves(current.disk, DIRECTORY, LEAVING) == [unique]
     put(future, build())
     flush(future)
     again = recover(future.disk, DIRECTORY, future.settings, clean=True, topic_id=ID).log
@@ -399,12 +399,14 @@ def test_names_and_counts() -> None:
     assert future_name("t" * 249, 0, bytes(16)) is None
     assert future_name("t" * 213, 0, bytes(16)) is not None and future_name("t" * 215, 0, bytes(16)) is None
     disk = VirtualDisk()
-    assert read_move(disk, "t-0", ARRIVED) is None
+    assert read_moves(disk, "t-0", ARRIVED) == []
     disk.replace("t-0/arrived", move_mark("ab"))
-    assert read_move(disk, "t-0", ARRIVED) == "ab" and read_move(disk, "t-0", LEAVING) is None
+    assert read_moves(disk, "t-0", ARRIVED) == ["ab"] and read_moves(disk, "t-0", LEAVING) == []
+    disk.replace("t-0/arrived", move_mark("ab", ("cd", "ef")))
+    assert read_moves(disk, "t-0", ARRIVED) == ["ab", "cd", "ef"]
     for content_ in (b"", b"\xff", b"version: 1\nmove: ab", b"version: 0"):
         disk.replace("t-0/arrived", content_)
-        assert read_move(disk, "t-0", ARRIVED) is None
+        assert read_moves(disk, "t-0", ARRIVED) == []
 
 
 def test_a_log_that_is_opened_again_is_not_leaving() -> None:

@@ -6,8 +6,9 @@ This file alone decides whose the files are. Rules:
    goes. So does one that nobody has claimed once this broker knows all that was ever assigned to it.
 2. A directory that does not say its topic id is set aside.
 3. A partition is in one directory. Of two that say the same topic id and the same move the one counts that has arrived. Of
-   two others the one counts that began while the directory of the other could not be used, as its instance says: the
-   other one is set aside. Without that nobody can tell: the node stops, as Apache Kafka does, and removes neither.
+   two others the one counts that began last, as its instance says: the directory of the other could not be used then, or a
+   power cut has brought its name back. It is set aside. Without that nobody can tell: the node stops, as Apache Kafka does,
+   and removes neither.
 4. A future log that the start finds beside its replica is filled on. Where the replica has no files any more, and would
    begin empty, it begins with the future log.
 5. Where a crash has left a log that nobody has claimed, no stop is marked as clean: the next start has to look again.
@@ -25,7 +26,7 @@ from actors.broker.log.directories.directory import (
     LogDirectory,
     PartitionDirectory,
     partition_name,
-    read_move,
+    read_moves,
 )
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.retired_files import RetiredFiles
@@ -82,10 +83,10 @@ class Claims:
                 self._superseded(other, same, directory)
             elif _took_over(other.disk, directory.disk, found.name):
                 self._superseded(directory, found, other)
-            elif _began_beside(found, same):
+            elif _began_later(found, same):
                 others[place] = directory, found
                 self._set_aside(other, same, directory)
-            elif _began_beside(same, found):
+            elif _began_later(same, found):
                 self._set_aside(directory, found, other)
             else:
                 path = self._directories.path
@@ -102,7 +103,7 @@ class Claims:
 
         def told(stray: str) -> None:
             self._runtime.log.warning(
-                f"{found.name} in {here} is not used: the replica has begun anew in {there} while {here} could not be. "
+                f"{found.name} in {here} is not used: the replica began in {there} later. "
                 f"Its files are set aside as {stray}. Remove them if nobody needs them"
             )
 
@@ -202,12 +203,13 @@ class Claims:
         self._retired.retire(directory.disk, found.name, found.topic, found.number, settings)
 
 
-def _began_beside(found: PartitionDirectory, other: PartitionDirectory) -> bool:
-    """Whether a log began while the other one could not be used. Where a log has no instance nobody can tell."""
+def _began_later(found: PartitionDirectory, other: PartitionDirectory) -> bool:
+    """Whether a log began when the other one was no log of this broker any more. Nobody can tell where one has no instance,
+    or one that an earlier version counted in its directory alone."""
     return found.instance >> LIFE_BITS > 0 and 0 < other.instance < found.instance
 
 
 def _took_over(disk: Disk, other: Disk, name: str) -> bool:
     """Whether the log of a name on one disk has taken the place of the log on the other disk. Start-up only."""
-    move = read_move(disk, name, ARRIVED)
-    return move is not None and move == read_move(other, name, LEAVING)
+    left = read_moves(other, name, LEAVING)
+    return bool(left) and left[0] in read_moves(disk, name, ARRIVED)

@@ -8,8 +8,8 @@ This file alone decides:
 3. A broker goes on without a directory while another one is left, unless the metadata log is in it (KIP-112).
 4. Which directories a stop may mark as clean, as far as the directory decides that: one that is offline, or of which a log
    was left for the next start to look at, gets no mark.
-5. Which of two copies of a replica began last: one that begins while files of it may be left where nobody can remove them
-   has the higher instance of the two.
+5. Which of two copies of a replica began last: it has the higher instance of the two. Files of the other one may be left
+   where nobody can remove them, or be back after a power cut.
 6. When a directory counts as gone as a whole: META is not in it any more, or nothing but what a running process writes.
 """
 
@@ -72,8 +72,6 @@ class LogDirectories:
         self.full = FullDisks()
         self.broker_epoch: Callable[[], int] = lambda: -1
         """The epoch of this life of the broker; below 0: it has none yet."""
-        self.left_behind = False
-        """Whether a log that has gone may have kept its name for a while, or until the next start."""
 
     def read(self) -> None:
         """Read the small files of every directory. Start-up only. Raises DiskFailed."""
@@ -125,8 +123,6 @@ class LogDirectories:
 
     def next_instance(self, disk: Disk) -> int:
         """The instance of a log that begins in a directory now (rule 5)."""
-        if not self._failed and not self.left_behind:
-            return self.of(disk).next_instance()
         above = max(max(0, self.broker_epoch()) << LIFE_BITS, *(one.instances for one in self._directories))
         return self.of(disk).next_instance(above)
 

@@ -107,7 +107,7 @@ class RetiredFiles:
                 disk.rename(name, to)
             except DiskFull as error:
                 if not told:
-                    told = self._directories.left_behind = True
+                    told = True
                     self._directories.noted(error)
                 return
             except DiskFailed as error:
@@ -130,7 +130,6 @@ class RetiredFiles:
 
     def _give_up(self, key: tuple[Disk, str]) -> None:
         """Leave a name to the next start. A replica that waits for it is offline until then."""
-        self._directories.left_behind = True
         del self.stuck[key]
         self._waiting.pop(key, None)
         self._given_up.add(key)
