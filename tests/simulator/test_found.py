@@ -89,6 +89,10 @@ FOUND = [
     ("what_is_dirty_is_cleaned", "failing disks", 584),
     ("restarts_succeed", "failing disks", 533),
     ("restarts_succeed", "failing disks", 558),
+    ("restarts_succeed", "failing disks", 70463),
+    ("restarts_succeed", "failing disks", 71251),
+    ("rot_is_mended", "failing disks", 70402),
+    ("rot_is_mended", "failing disks", 71403),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

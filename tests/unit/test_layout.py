@@ -122,6 +122,7 @@ ELSEWHERE_TESTED = {
     "actors/broker/groups/share/initialization.py": "unit/node/roles/broker/groups/share/test_share_administration.py",
     "actors/broker/groups/share/state.py": "unit/node/roles/broker/groups/share/test_share_administration.py",
     "actors/broker/groups/streams/assignor.py": "unit/broker/groups/streams/test_against_kafka.py",
+    "actors/broker/log/history.py": "unit/broker/log/test_recovery.py",
     "actors/broker/groups/streams/changes.py": "unit/broker/groups/streams/test_groups.py",
     "actors/broker/groups/streams/partitioning.py": "unit/broker/groups/streams/test_against_kafka.py",
     "actors/broker/groups/streams/state.py": "unit/broker/groups/streams/test_groups.py",

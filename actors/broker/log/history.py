@@ -2,10 +2,15 @@
 
 It is used at the start after an unclean stop, and after a truncation that memory alone cannot follow. It reads large
 pieces of the files and looks at columns of headers. Only batches of idempotent producers become objects.
+
+Leader epochs never fall in a log. Where they do, a bit of one has rotted, which no checksum covers, or a power cut has
+brought back the end of an older history. The batches that say too much or too little are the fewer ones: they are left out,
+so that the table says what the others say, and scrubbing finds those and puts them back as another replica has them.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +24,19 @@ from fastpath.records.batch import CorruptBatch, columns, headers
 Columns = dict[str, np.ndarray[Any, Any]]
 Indexed = dict[Segment, list[Aborted]]
 """Aborted transactions by the segment of their marker."""
+KNOWN_BATCHES = 2
+"""How many batches the last entry of a table that was read from its file counts for."""
+RUNS_MAX = 2_000
+"""In how many runs it is looked for the ones that do not fit: the time grows with the square."""
+
+
+class Run(NamedTuple):
+    """Batches of one leader epoch, one behind the other."""
+
+    epoch: int
+    start: int
+    """The offset at which the epoch may have begun: behind the batch before."""
+    batches: int
 
 
 def pieces(segment: Segment, position: int = 0) -> Iterator[tuple[memoryview, Columns]]:
@@ -51,17 +69,21 @@ def learn(
     """Enter every batch from `offset` on into the given tables; into `epochs` also the batch that holds `offset`.
     Blocking. Returns whether offsets are missing between batches, which is looked at only with `epochs`. `indexed`:
     aborted transactions that become known with `producers` are added. Raises CorruptBatch."""
-    behind, gaps = offset, False
-    for segment in segments:
-        position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
-        for data, found in pieces(segment, position):
-            if epochs is not None:
-                gaps = gaps or _has_gaps(found, offset, behind)
-                behind = _learn_epochs(epochs, found, offset, behind)
-            if producers is not None and found["producer_id"].max() >= 0:
-                entries = learn_producers(producers, data, offset, now_ms)
-                if indexed is not None and entries:
-                    indexed.setdefault(segment, []).extend(entries)
+    behind, gaps, runs = offset, False, list[Run]()
+    try:
+        for segment in segments:
+            position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
+            for data, found in pieces(segment, position):
+                if epochs is not None:
+                    gaps = gaps or _has_gaps(found, offset, behind)
+                    behind = _collect_epochs(runs, found, offset, behind)
+                if producers is not None and found["producer_id"].max() >= 0:
+                    entries = learn_producers(producers, data, offset, now_ms)
+                    if indexed is not None and entries:
+                        indexed.setdefault(segment, []).extend(entries)
+    finally:
+        if epochs is not None:
+            _enter(epochs, runs)
     return gaps
 
 
@@ -71,17 +93,48 @@ def _has_gaps(found: Columns, offset: int, behind: int) -> bool:
     return bool(len(base_offset)) and bool(base_offset[0] > behind or (base_offset[1:] > last_offset[:-1] + 1).any())
 
 
-def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) -> int:
-    """Enter the leader epochs of batches. `behind`: where the batch before these ends, and where the last one does. An
+def _collect_epochs(runs: list[Run], found: Columns, offset: int, behind: int) -> int:
+    """Add the leader epochs of batches. `behind`: where the batch before these ends, and where the last one does. An
     epoch may have begun in the gap between two batches of a compacted log: see `PartitionLog._write`."""
     wanted = found["last_offset"] >= offset
     epoch, base_offset, last_offset = (found[name][wanted] for name in ("epoch", "base_offset", "last_offset"))
     if not len(epoch):
         return behind
-    for row in np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1)):
+    rows = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+    for row, end in zip(rows, [*rows[1:], len(epoch)], strict=True):
+        if runs and runs[-1].epoch == epoch[row]:
+            runs[-1] = runs[-1]._replace(batches=runs[-1].batches + int(end - row))
+            continue
         start = int(last_offset[row - 1]) + 1 if row else behind
-        epochs.assign(int(epoch[row]), min(start, int(base_offset[row])))
+        runs.append(Run(int(epoch[row]), min(start, int(base_offset[row])), int(end - row)))
     return int(last_offset[-1]) + 1
+
+
+def _enter(epochs: EpochCache, runs: list[Run]) -> None:
+    """Enter what batches say into the table, behind what it says already."""
+    known = Run(epochs.latest, -1, KNOWN_BATCHES)
+    for run in _fitting([known, *runs] if known.epoch >= 0 else runs):
+        if run is not known:
+            epochs.assign(run.epoch, run.start)
+
+
+def _fitting(runs: list[Run]) -> list[Run]:
+    """The runs whose epochs do not fall, with the most batches. An epoch that goes on behind one that is left out has one
+    run only, the first."""
+    if all(before.epoch <= run.epoch for before, run in pairwise(runs)) or len(runs) > RUNS_MAX:
+        return runs
+    epoch, most = np.array([run.epoch for run in runs]), np.array([run.batches for run in runs])
+    before = np.full(len(runs), -1)
+    for place in range(1, len(runs)):
+        below = np.flatnonzero(epoch[:place] <= epoch[place])
+        if len(below):
+            before[place] = below[-1 - int(np.argmax(most[below][::-1]))]
+            most[place] += most[before[place]]
+    place, found = len(runs) - 1 - int(np.argmax(most[::-1])), list[Run]()
+    while place >= 0:
+        found.append(runs[place])
+        place = int(before[place])
+    return found[::-1]
 
 
 def learn_producers(

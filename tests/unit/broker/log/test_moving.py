@@ -160,7 +160,7 @@ def test_a_log_is_moved_whole() -> None:
     assert future.producers is current.producers and future.disk.names(DIRECTORY)
     unique = move_of(str(NAME))
     assert read_moves(future.disk, DIRECTORY, ARRIVED) == read_moves(current.disk, DIRECTORY, LEAVING) == [unique]
-    put(future, build())
+    put(future, build(), epoch=2)
     flush(future)
     again = recover(future.disk, DIRECTORY, future.settings, clean=True, topic_id=ID).log
     assert again.log_end_offset == future.log_end_offset

@@ -377,8 +377,11 @@ def test_a_start_that_was_moving_is_told_from_a_cut() -> None:
     front = [segment.base_offset for segment in log.segments]
     drop_segments(log, 2)
     disk = _disk(log)
-    for ending in (".log", ".index", ".timeindex"):
-        # The power cut has kept the second segment's names, not the first one's.
+    for ending in (
+        ".log",
+        ".index",
+        ".timeindex",
+    ):  # the power cut has kept the second segment's names, not the first one's
         name = f"{DIRECTORY}/{front[0]:020d}{ending}"
         disk.rename(f"{name}.front.deleted", name)
     again = reopen(log, log_start_offset=0)
@@ -421,6 +424,50 @@ def test_a_bit_of_an_epoch_that_rotted_takes_no_segment_away(bit: int) -> None:
     again = reopen(log)
     assert (again.log.log_end_offset, again.cuts) == (20, ())
     assert (again.log.damaged is not None) is (bit == 0x40)
+
+
+@pytest.mark.parametrize("flipped", [(12, 0x04), (14, 0x20), (15, 0x40), (15, 0x01), (15, 0x08)])
+@pytest.mark.parametrize("recovery_point", [0, 8])
+def test_a_bit_of_an_epoch_that_rotted_is_not_what_the_table_says(
+    flipped: tuple[int, int], recovery_point: int
+) -> None:
+    """Behind the recovery point the table is made from the batches. A batch between two of one epoch is of that epoch, and
+    what the table says of those before and behind it stays."""
+    log = new(segment_bytes=1_000)
+    for number in range(30):
+        put(log, build(), epoch=16 + number // 5 * 16)
+    flush(log)
+    expected = (log.epochs.epochs, log.epochs.starts)
+    disk, (byte, bit) = _disk(log), flipped
+    for segment in log.segments:
+        inode = disk.files[segment.log.path]
+        found = batch.headers(bytes(inode.data))
+        for header in (
+            found if segment is log.active else found[:-1]
+        ):  # the last one of a sealed segment is told as damage
+            if header.base_offset % 5 in (0, 4) or header.base_offset < recovery_point:
+                continue
+            inode.data[header.position + byte] ^= bit
+            inode.make_durable()
+            again = reopen(log, recovery_point=recovery_point)
+            assert (again.log.log_end_offset, again.cuts, again.log.damaged) == (30, (), None)
+            assert (again.log.epochs.epochs, again.log.epochs.starts) == expected, header.base_offset
+            inode.data[header.position + byte] ^= bit
+            inode.make_durable()
+
+
+def test_an_epoch_that_falls_for_good_is_of_the_fewer_batches() -> None:
+    log = new()
+    for _ in range(8):
+        put(log, build(), epoch=3)
+    flush(log)
+    disk = _disk(log)
+    data = disk.files[log.segments[0].log.path].data
+    for header, epoch in zip(batch.headers(bytes(data)), (3, 3, 3, 3, 7, 5, 5, 5), strict=True):
+        data[header.position + 15] = epoch
+    disk.files[log.segments[0].log.path].make_durable()
+    again = reopen(log, recovery_point=0).log
+    assert (again.epochs.epochs, again.epochs.starts) == ((3, 5), (0, 5))
 
 
 def test_an_unclean_start_looks_at_the_end_of_each_segment_once() -> None:
