@@ -14,9 +14,9 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Batch, Buffer
 from actors.raft import Leadership, SnapshotId
 
-REPLAY_BYTES = 4 << 20
+REPLAY_BYTES = 1 << 19
 """The most bytes of committed batches that one turn replays."""
-READ_BYTES = 1 << 20
+READ_BYTES = 1 << 19
 
 
 class NodeRole(Protocol):

@@ -30,9 +30,11 @@ class Role:
         self.told.append(high_watermark)
 
 
-def replayed(roles: list[Role], high_watermark: int) -> tuple[Any, list[bool]]:
-    """Turns until nothing is left; whether each left something."""
-    log = SimpleNamespace(read=lambda start, size: [one for one in BATCHES if one.base_offset >= start][:3])
+def replayed(
+    roles: list[Role], high_watermark: int, batches: list[Batch] = BATCHES, at_once: int = 3
+) -> tuple[Any, list[bool]]:
+    """Turns until nothing is left; whether each left something. `at_once`: how many batches a read gives."""
+    log = SimpleNamespace(read=lambda start, size: [one for one in batches if one.base_offset >= start][:at_once])
     woken: list[int] = []
     replay: Any = Replay(SimpleNamespace(waiting=SimpleNamespace(committed=woken.append)), SimpleNamespace(log=log))  # type: ignore[arg-type]
     replay.roles = roles
@@ -65,3 +67,12 @@ def test_a_role_that_is_full_with_the_last_batch_leaves_nothing() -> None:
     role = Role(3)
     _, behind = replayed([role], 6)
     assert role.seen == [0, 2, 4] and behind == [False]
+
+
+def test_a_turn_ends_where_others_have_waited_long_enough() -> None:
+    """A record of metadata has some 30 bytes: half a megabyte of them takes ten milliseconds."""
+    each = 1 << 18
+    batches = [Batch(2 * number, 2 * number + 1, 1, bytes(each)) for number in range(9)]
+    role = Role(99)
+    _, behind = replayed([role], 18, batches, at_once=1)
+    assert role.told == [4, 8, 12, 16, 18] and behind == [True] * 4 + [False]
