@@ -99,13 +99,15 @@ class Inode:
 class VirtualFile:
     """A handle of a file; several may share a file."""
 
-    __slots__ = ("closed", "disk", "failed", "inode")
+    __slots__ = ("_size", "closed", "disk", "failed", "inode")
 
     def __init__(self, disk: "VirtualDisk", inode: Inode) -> None:
         self.disk, self.inode = disk, inode
         self.closed = False
         self.failed: DiskFailed | None = None
         """The error of the device that an operation had."""
+        self._size: int | None = None
+        """The size before an append that the device ended short: as on the real host, this handle never saw the rest."""
 
     def _step(self, operation: str, part: Callable[[Random], None] | None = None) -> None:
         """Begin an operation. `part` makes some of it, where the device ends it short."""
@@ -116,7 +118,7 @@ class VirtualFile:
         try:
             self.disk.step(operation, self.path)
         except DiskFailed as error:
-            self.failed = error
+            self.failed, self._size = error, len(self.inode.data)
             if part is not None and self.disk.short is not None:
                 part(self.disk.short)
             raise
@@ -128,7 +130,7 @@ class VirtualFile:
 
     @property
     def size(self) -> int:
-        return len(self.inode.data)
+        return len(self.inode.data) if self._size is None else self._size
 
     @property
     def modified_ms(self) -> int | None:

@@ -3,6 +3,7 @@ file."""
 
 import errno
 from itertools import islice
+from random import Random
 
 import pytest
 
@@ -45,6 +46,19 @@ def test_nor_where_another_directory_has_that_name_now() -> None:
     assert one.names("t-0.1-future") == ["0.log"]
     one.sync(sync, one.departed(sync))
     assert one.names("t-0.1-future") == ["0.log", "arrived"]
+
+
+def test_a_handle_does_not_know_the_bytes_of_an_append_that_the_device_has_ended_short() -> None:
+    one = VirtualDisk()
+    file = one.open("t-0/0.timeindex", create=True)
+    file.append((bytes(12),))
+    one.fault, one.short = lambda operation, path: errno.EIO, Random(3)
+    with pytest.raises(DiskFailed):
+        file.append((bytes(1_000),))
+    one.fault = one.short = None
+    assert file.size == 12 < len(one.files["t-0/0.timeindex"].data) == one.open("t-0/0.timeindex").size
+    with pytest.raises(DiskFailed):
+        file.append((b"",))
 
 
 def runs(one: VirtualDisk, count: int) -> list[Run]:
