@@ -366,7 +366,7 @@ class VirtualDisk:
 
     def open(self, path: str, *, create: bool = False) -> VirtualFile:
         inode = None if self.gone else self.files.get(path)
-        self.step("create" if create and inode is None else "open", path)
+        self.step("open" if not create else "create" if inode is None else "open to write", path)
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)

@@ -17,7 +17,7 @@ This file alone decides which of it may happen together with the faults of `faul
 5. Rot is put where two other members of the ISR are sound. Scrubbing is on, so at the end nothing is rotten.
 
 A third of the worlds has one thing more (`MORE`): replicas that go away and come back, records without a time, a topic
-that is compacted no more, or little memory for indexes.
+that is compacted no more, or little memory for indexes, which cannot be written then.
 """
 
 import errno
@@ -46,7 +46,7 @@ from tests.simulator.world import Process
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
 FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
-READING = {"open", "read", "names", "exists", "space"}
+READING = {"open", "open to write", "read", "names", "exists", "space"}
 """Operations that need no room."""
 OPERATIONS: Sequence[frozenset[str]] = (
     frozenset(),
@@ -59,7 +59,7 @@ OPERATIONS: Sequence[frozenset[str]] = (
     frozenset({"sync", "settle"}),
     frozenset({"remove"}),
     frozenset({"truncate", "overwrite"}),
-    frozenset({"open", "read"}),
+    frozenset({"open", "open to write", "read"}),
     frozenset({"names", "exists", "space"}),
 )
 """What an adversary lets fail: one of these; none named: every operation."""
@@ -76,11 +76,17 @@ class Adversary:
     """Lets operations of one disk fail."""
 
     def __init__(
-        self, choose: random.Random, operations: frozenset[str], numbers: Sequence[int], skip: int, lasts: int
+        self,
+        choose: random.Random,
+        operations: frozenset[str],
+        numbers: Sequence[int],
+        skip: int,
+        lasts: int,
+        endings: tuple[str, ...] = ("",),
     ) -> None:
-        """`skip`: how many such operations work first. `lasts`: how many fail then."""
+        """`skip`: how many such operations work first. `lasts`: how many fail then. `endings`: of which files."""
         self._choose, self._operations, self._numbers = choose, operations, numbers
-        self._skip, self._left = skip, lasts
+        self._skip, self._left, self._endings = skip, lasts, endings
         self.hits = 0
         self.synced = False
         """Whether a sync has failed: what was not durable by then may be gone."""
@@ -97,6 +103,8 @@ class Adversary:
 
     def __call__(self, operation: str, path: str) -> int:
         if self._left <= 0 or (self._operations and operation not in self._operations):
+            return 0
+        if not path.endswith(self._endings):
             return 0
         numbers = _errors(operation, self._numbers)
         if not numbers:
@@ -138,6 +146,10 @@ class FailingDisks(RelocatedFaults):
         """Disks whose adversary is guarded."""
         self.often: frozenset[str] | None = None
         """What every second adversary lets fail; None: none is preferred."""
+        self.often_of: tuple[str, ...] = ("",)
+        """The endings of the files of which it does."""
+        self.restless = False
+        """Whether brokers die soon after each start, and every disk may fail as soon as they are there."""
         self.returning = False
         """Whether brokers die soon after a replica has come back to them."""
         self._instances: dict[tuple[str, bytes, int], int] = {}
@@ -203,9 +215,7 @@ class FailingDisks(RelocatedFaults):
             if self._instances.setdefault(key, instance) != instance:
                 self._instances[key] = instance
                 if self.choose.randrange(2):
-                    self._after(
-                        self._between(100, 1_500), lambda: self._kill(process, "soon after a replica came back")
-                    )
+                    self._after(self._between(50, 700), lambda: self._kill(process, "soon after a replica came back"))
 
     # ---- the adversary
 
@@ -232,7 +242,8 @@ class FailingDisks(RelocatedFaults):
     def _set(self, process: Process, disk: VirtualDisk, operations: frozenset[str], numbers: Sequence[int]) -> None:
         skip = self.choose.choice((0, 0, 1, 2, 4, 8, 30)) if operations else self.choose.randrange(300)
         lasts = self.choose.choice((1, 1, 2, 5, 1 << 30))
-        adversary = disk.fault = Adversary(self.choose, operations, numbers, skip, lasts)
+        endings = self.often_of if operations is self.often else ("",)
+        adversary = disk.fault = Adversary(self.choose, operations, numbers, skip, lasts, endings)
         disk.short = self.choose if self.choose.randrange(2) else None
         self.adversaries[disk] = process, adversary
         named = " and ".join(sorted(operations)) or "every operation"
@@ -308,7 +319,7 @@ class FailingDisks(RelocatedFaults):
     def _start(self, process: Process) -> None:
         if process.alive or process.name in self._down:
             return
-        if not self.over and not self.choose.randrange(5):
+        if not self.over and (self.restless or not self.choose.randrange(5)):
             disk = process.disks[self.choose.randrange(len(process.disks))]
             if disk not in self.adversaries:
                 device = bool(self.choose.randrange(2)) and not self._on_guard() and process.name not in self.guarded
@@ -316,6 +327,8 @@ class FailingDisks(RelocatedFaults):
         super()._start(process)
         if process.node is not None and process.name[0] == "b":
             self._after(1_000, lambda life=process.life: self._look(process, life))
+            if self.restless and not self.over:
+                self._after(self._between(600, 2_000), lambda: self._kill(process, "again"))
 
     def _look(self, process: Process, life: int) -> None:
         """An operator looks at a broker from time to time."""
@@ -431,10 +444,15 @@ def more(seed: int) -> str:
 
 
 def _away_and_back(found: Shape) -> Shape:
-    """Partitions get other replicas, again and again. Segments are long, so little is flushed."""
-    long = {"index.interval.bytes": "200"}
-    topics = [_topic("t0", 2, 3, "1", "100000", long), _topic("t1", 1, 2, "1", "100000", long)]
-    return found._replace(reassigned=True, purge=False, relocated=False, compacted=(), transactions=None, topics=topics)
+    """Partitions get other replicas, again and again, which take a while to have everything. Segments are long, so little is
+    flushed, and checkpoints are rarely written: they tell of replicas that have gone."""
+    long = {"index.interval.bytes": "200", "flush.ms": "600"}
+    topics = [_topic("t0", 1, 3, "1", "100000", long), _topic("t1", 1, 2, "1", "100000", long)]
+    rare = {"replica.high.watermark.checkpoint.interval.ms": "1600", "replica.fetch.max.bytes": "400"}
+    return found._replace(
+        reassigned=True, purge=False, relocated=False, compacted=(), transactions=None, topics=topics,
+        config=found.config | rare,
+    )  # fmt: skip
 
 
 def _once_compacted(found: Shape) -> Shape:
@@ -491,6 +509,7 @@ BESIDES: Mapping[int, str] = {
 """What a seed leaves divided by 32 -> what its world has besides. The others are as they were before there was this."""
 INDEX_BYTES = 60
 """The memory for indexes in worlds with few of them."""
+INDEXES = (".index", ".timeindex")
 
 
 def often() -> Sequence[Patch]:
@@ -511,7 +530,8 @@ class OnFailingDisks(Simulation):
         assert isinstance(self.faults, FailingDisks)
         self._more = more(seed)
         if self._more == "few indexes":
-            self.faults.often = frozenset({"open"})
+            self.faults.restless = True
+            self.faults.often, self.faults.often_of = frozenset({"open to write", "create", "append"}), INDEXES
         self.faults.returning = self._more == "away and back"
         configs = {topic.name: topic.configs for topic in self.shape.compacted}
         limits = {name: int(one["retention.ms"]) for name, one in configs.items() if "retention.ms" in one}
@@ -529,8 +549,10 @@ class OnFailingDisks(Simulation):
 
     def _looked(self, process: Process) -> None:
         """Let those look at a node who do so after each of its turns: nothing fails for them."""
-        if self._more == "few indexes" and process.node is not None and process.node.broker is not None:
-            process.node.broker.logs._loader._indexes.bytes_max = INDEX_BYTES
+        broker = process.node.broker if process.node is not None and self._more == "few indexes" else None
+        indexes = None if broker is None else broker.logs._loader._indexes
+        if indexes is not None:
+            indexes.bytes_max = 1 << 30  # or those who look would do the node's work, and find no disk that fails
         for disk in process.disks:
             disk.looked_at = True
         try:
@@ -539,6 +561,8 @@ class OnFailingDisks(Simulation):
         finally:
             for disk in process.disks:
                 disk.looked_at = False
+            if indexes is not None:
+                indexes.bytes_max = INDEX_BYTES
 
     def _sound_moves_end(self, process: Process) -> None:
         """A move between directories is given up only where what is copied is damaged."""

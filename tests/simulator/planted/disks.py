@@ -6,6 +6,9 @@ Each takes a cure out again. Worlds in which any operation may fail must find it
 from collections.abc import Sequence
 from typing import Any
 
+from actors.broker.log.directories.checkpoints import instance_of
+from actors.broker.log.directories.directory import Checkpointed, LogDirectory
+from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Copy, Move
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Segment
@@ -83,7 +86,37 @@ def nothing_at_rest_is_read() -> Sequence[Patch]:
     return [instead(Scrubber, "_rate", lambda scrubber: 0)]
 
 
-# ---- S3 to S7
+# ---- S4 to S7; what the enumeration of one log finds is in `tests/unit/broker/log/test_failing_disk_planted.py`
+
+
+@mistake(WORLD)
+def checkpoints_of_a_dropped_replica_count_for_its_successor() -> Sequence[Patch]:
+    """S4: what the checkpoints say of a replica that has gone is believed of the one that has come back."""
+    checkpointed = LogDirectory.checkpointed
+
+    def of_any(directory: LogDirectory, partition: Any, topic_id: bytes, instance: int = 0) -> Checkpointed:
+        known = (directory._ids or {}).get(partition, b"")
+        mine = instance_of(known) if known[:16] == topic_id else instance
+        return checkpointed(directory, partition, topic_id, mine)
+
+    return [instead(LogDirectory, "checkpointed", of_any)]
+
+
+@mistake(WORLD)
+def error_goes_to_the_disk_of_who_called() -> Sequence[Patch]:
+    """S5: an index of a dead directory cannot be written to make room in memory, and the sound one that is read from is
+    given up."""
+    touch = IndexCache.touch
+
+    def blaming(cache: IndexCache, segment: Segment) -> None:
+        before = set(cache.failing)
+        touch(cache, segment)
+        for disk in set(cache.failing) - before:
+            error = cache.failing.pop(disk)
+            error.disk = segment.disk
+            cache.failing[segment.disk] = error
+
+    return [instead(IndexCache, "touch", blaming)]
 
 
 @mistake(WORLD)

@@ -16,7 +16,7 @@ import pytest
 
 from actors.broker.log import retention
 from actors.broker.log.cleaning.replacing import withdraw
-from actors.broker.log.directories.directory import ARRIVED, LEAVING, read_moves
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, PARTITION_METADATA, read_moves
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover
@@ -25,7 +25,7 @@ from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import logs
-from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, drive, keyed, latest, steps
+from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, NOW, drive, keyed, latest, steps
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put
 from tests.unit.broker.log.test_moving import ID, batches, two
 from tests.unit.broker.log.test_moving import step as next_step
@@ -242,6 +242,46 @@ def no_mixture(log: PartitionLog) -> None:
     assert len(old) in (5, len(batch.headers(content(log)))), "old records behind a cut, and new ones behind them"
 
 
+def leader_that_was_compacted() -> list[bytes]:
+    """Its batches, the first of which follow each other. Then there are gaps."""
+    log = logs.new(**COMPACT)
+    for number in range(40):
+        put(log, keyed(b"k%d" % (number if number < 8 else 8 + number % 7), b"v%d" % number), epoch=number // 20)
+    flush(log)
+    clean(log)
+    data = content(log)
+    found = [data[one.position : one.position + one.size] for one in batch.headers(data)]
+    assert len(found) < log.log_end_offset and batch.headers(found[3])[0].last_offset == 3
+    return found
+
+
+FROM_A_LEADER = leader_that_was_compacted()
+
+
+def fetched() -> PartitionLog:
+    """A follower of a topic that is not compacted, with the first batches of a leader that was."""
+    log = logs.new(segment_bytes=400, index_interval_bytes=100)
+    log.append_fetched(b"".join(FROM_A_LEADER[:4]), 1_000)
+    flush(log)
+    assert not log.sparse
+    return log
+
+
+def fetch(log: PartitionLog) -> None:
+    for one in FROM_A_LEADER:
+        if batch.headers(one)[0].base_offset >= log.log_end_offset:
+            log.append_fetched(one, 1_000)
+    flush(log)
+
+
+def gaps_are_known(before: bytes, log: PartitionLog, done: bool) -> None:
+    found, everything = content(log), b"".join(FROM_A_LEADER)
+    assert everything.startswith(found) and found.startswith(before) and (found == everything or not done)
+    heads = batch.headers(found)
+    has_gaps = len(found) and heads[-1].last_offset - heads[0].base_offset >= sum(one.count for one in heads)
+    assert log.sparse or not has_gaps, "readers would call it damaged"
+
+
 CASES = {
     "clean and replace": Case(compacted, clean, same_keys, latest),
     "clean and join": Case(joined, clean, same_keys, latest),
@@ -251,6 +291,7 @@ CASES = {
     "truncate and pass": Case(single, cut_and_pass, passed, content, True, True, no_mixture),
     "begin anew": Case(plain, begin_anew, one_of_two, content, final=True),
     "append and roll": Case(plain, grow, longer, content, final=True),
+    "fetch what has gaps": Case(fetched, fetch, gaps_are_known, content, final=True),
 }
 
 
@@ -448,6 +489,97 @@ def test_a_move_with_a_fault_at_each_step_of_one_disk(failing: int) -> None:
                 assert step > 5
                 return
             faults += 1
+
+
+def write_keys(log: PartitionLog, first: int, count: int = 24) -> None:
+    for number in range(first, first + count):
+        put(log, keyed(b"k%d" % (number % 5), b"v%d" % number))
+    flush(log)
+    log.checkpointed_offset = log.recovery_point
+
+
+def clean_at(log: PartitionLog, now_ms: int) -> None:
+    list(drive(steps(log, now_ms), log))
+
+
+def move_over_a_start(stop: int, step: int, numbers: tuple[int, ...], lasts: int, how: int) -> tuple[bool, bool]:
+    """The directory to which a replica moves fails at a step of the move, and is back with the next start. Meanwhile the
+    replica is cleaned where it is, until a tombstone has gone. Then the move goes on, and a step of the disk fails. Whether
+    the move was under way at the first step, and whether the fault has come."""
+    current, future = two(**COMPACT, delete_retention_ms=1_000)
+    put(current, keyed(b"deleted", b"value"))
+    write_keys(current, 0)
+    put(current, keyed(b"deleted", None))
+    write_keys(current, 24)
+    moving = Move(current, future)
+    under_way = all(next_step(moving, bytes_max=300) for _ in range(stop))
+    if not under_way:
+        return False, False
+    for place in range(3):
+        write_keys(current, 48 + 24 * place)
+        clean_at(current, NOW + 86_400_000 * place)
+    assert b"deleted" not in latest(current)
+    wanted = batches(current)
+    disks = current.disk, future.disk
+    for one in disks:
+        assert isinstance(one, VirtualDisk)
+        crash(one, how)
+
+    def opened(log: PartitionLog) -> PartitionLog:
+        known = log.recovery_point, log.cleaned_offset
+        if not log.disk.exists(f"{log.directory}/{PARTITION_METADATA}"):  # nobody knows whose it is: it begins anew
+            if log.disk.exists(log.directory):
+                log.disk.remove(log.directory)
+            return PartitionLog(log.disk, log.directory, log.settings, ID)
+        return recover(
+            log.disk,
+            log.directory,
+            log.settings,
+            clean=False,
+            recovery_point=known[0],
+            cleaned_offset=known[1],
+            topic_id=ID,
+        ).log
+
+    current, future = opened(current), opened(future)
+    assert batches(current) == wanted, "the move has changed nothing yet"
+    assert isinstance(disks[1], VirtualDisk)
+    disks[1].fault = adversary = Adversary(step, numbers, lasts)
+    moving = Move(current, future)
+    try:
+        for _ in range(200):
+            try:
+                if not next_step(moving, bytes_max=300):
+                    break
+            except DiskFull:
+                moving.again()
+    except DiskFailed as error:
+        assert error.disk is disks[1]
+    disks[1].fault = None
+    served = future if moving.stage is Stage.TAKEN else current
+    assert batches(served) == wanted, "what was cleaned away is back, or something is missing"
+    assert latest(served) == latest(current)
+    return True, adversary.steps >= step
+
+
+def test_a_move_that_a_start_interrupts_takes_what_there_is_then() -> None:
+    faults = 0
+    for stop in range(1_000):
+        came, step = True, 0
+        while came:
+            step += 1
+            lasts, numbers = (1, 2, 1 << 30)[(step + stop) % 3], (FULL, FAILED)[step // 2 % 2]
+            what = f"stopped at {stop}, step {step} fails with {errno.errorcode[numbers[0]]}, {lasts} times"
+            try:
+                under_way, came = move_over_a_start(stop, step, numbers, lasts, (step + stop) % HOWS)
+            except AssertionError as error:
+                raise AssertionError(f"{what}: {error}") from error
+            faults += came
+        if not under_way:
+            print(f"move over a start: {stop} stops, {faults} faults")
+            assert stop > 5 and faults > 100
+            return
+    raise AssertionError("the move never ended")
 
 
 class Stopped(Exception):

@@ -18,7 +18,7 @@ from actors.broker.log.directories.directory import (
     read_moves,
 )
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.moving import Copied, Copy, MissingBatch, Move, Next, Stage, common_end
+from actors.broker.log.moving import SLICE_BYTES, Copied, Copy, MissingBatch, Move, Next, Stage, common_end
 from actors.broker.log.producers.markers import CONTROL, Marker
 from actors.broker.log.producers.markers import build as build_marker
 from actors.broker.log.recovery import recover
@@ -53,9 +53,9 @@ def settle(move: Move) -> None:
     move.settled()
 
 
-def step(move: Move, high_watermark: int = 1 << 40) -> bool:
+def step(move: Move, high_watermark: int = 1 << 40, bytes_max: int = SLICE_BYTES) -> bool:
     """One step; False: the future log has taken the place."""
-    wanted = move.look(1_000)
+    wanted = move.look(1_000, bytes_max)
     if wanted is Next.TAKE_OVER:
         move.take_over(high_watermark)
         return False
