@@ -49,6 +49,7 @@ from fastpath.image.broker_counts import Counts
 from fastpath.image.columns import Columns
 from fastpath.image.copy_on_write import PagedList, PagedMap
 from fastpath.image.name_order import NameOrder, TopicName
+from fastpath.image.row_table import RowTable
 from fastpath.image.views import View
 
 Rows = Sequence[int] | NDArray[np.int64]
@@ -172,8 +173,9 @@ class Image(Columns):
         self._unordered: list[str] | None = None
         """Topics of a snapshot that is being loaded, which come by id, and are put in order once they are all there; None:
         no snapshot is"""
-        self._by_name: dict[str, int] = {}
-        self._by_id: dict[bytes, int] = {}
+        self._by_name = RowTable()
+        self._by_id = RowTable()
+        """The rows of topics, hidden ones too"""
         self._dotted: dict[str, tuple[str, ...]] = {}
         """the names in use that contain a '.', under what they become with '_' for '.'"""
         self._hidden: dict[int, bool] = {}
@@ -205,7 +207,8 @@ class Image(Columns):
         for topic_id, row in pin.topics():
             named = pin.names.get(row)
             name = named.name
-            image._by_id[topic_id] = image._by_name[name] = row
+            image._by_id.put(topic_id, row)
+            image._by_name.put(name, row)
             if "." in name:
                 folded = name.replace(".", "_")
                 image._dotted[folded] = (*image.dotted(folded), name)
@@ -225,12 +228,12 @@ class Image(Columns):
 
     def topic(self, name: str) -> int:
         """The row of a topic; -1: there is none, or it is hidden."""
-        row = self._by_name.get(name, -1)
+        row = self._by_name.get(name)
         return -1 if row >= 0 and self.names.get(row).deleting else row
 
     def topic_by_id(self, topic_id: bytes) -> int:
         """The row of a topic; -1: there is none, or it is hidden."""
-        row = self._by_id.get(topic_id, -1)
+        row = self._by_id.get(topic_id)
         return -1 if row >= 0 and self.names.get(row).deleting else row
 
     def name_taken(self, name: str) -> bool:
@@ -320,11 +323,12 @@ class Image(Columns):
 
     def topic_row(self, topic_id: bytes) -> int:
         """The row of a topic, hidden or not; -1: none."""
-        return self._by_id.get(topic_id, -1)
+        return self._by_id.get(topic_id)
 
     def topic_rows(self) -> list[tuple[bytes, int]]:
-        """(topic id, row) of all topics, hidden ones too."""
-        return list(self._by_id.items())
+        """(topic id, row) of all topics by row, hidden ones too."""
+        ids, names = self.topic_ids, self.names
+        return [(ids.get(row), row) for row in range(len(names)) if names.get(row) is not None]
 
     @property
     def open_transaction(self) -> int:
@@ -362,7 +366,7 @@ class Image(Columns):
         put, rows, hidden = self.order.put, self._by_name.get, self._hidden
         for name in names:
             row = rows(name)
-            if row is not None and row not in hidden:
+            if row >= 0 and row not in hidden:
                 put(name, row)
 
     def advance(self, next_offset: int) -> None:
@@ -395,17 +399,17 @@ class Image(Columns):
     def check(self) -> None:
         """Assert the invariants of this class and of the columns; one pass over everything."""
         super().check()
-        rows = {row for row in range(len(self.names)) if self.names.get(row) is not None}
-        assert set(self._by_id.values()) == rows == set(self._by_name.values())
-        for topic_id, row in self._by_id.items():
-            assert self.topic_id(row) == topic_id and self._by_name[self.names.get(row).name] == row
-            assert self.names.get(row).deleting == (row in self._hidden)
+        named = {row: self.names.get(row) for _, row in self.topic_rows()}
+        assert len(self._by_id) == len(named) == len(self._by_name)
+        for row, (name, deleting) in named.items():
+            assert self._by_id.get(self.topic_id(row)) == row == self._by_name.get(name)
+            assert deleting == (row in self._hidden)
         self.order.check()
-        assert dict(self.order.following("", len(self._by_name))) == {
-            name: row for name, row in self._by_name.items() if row not in self._hidden
+        assert dict(self.order.following("", len(named))) == {
+            name: row for row, (name, deleting) in named.items() if not deleting
         }
         assert sorted(name for names in self._dotted.values() for name in names) == sorted(
-            name for name in self._by_name if "." in name
+            name for name, _ in named.values() if "." in name
         )
         counted = Counter(kind for table in (self.entities, self.configs) for (kind, _), _ in table.items())
         assert counted == Counter(self._of_kind)
@@ -458,7 +462,7 @@ class Image(Columns):
         return Delta(partitions=self.remove_broker(offset, op.id), brokers=(op.id,))
 
     def _topic_set(self, offset: int, op: TopicSet) -> Delta:
-        row = self._by_id.get(op.id, -1)
+        row = self._by_id.get(op.id)
         if self._by_name.get(op.name, row) != row:
             raise ValueError(f"the topic name {op.name!r} belongs to another topic id")
         if row >= 0 and self.names.get(row).name != op.name:
@@ -478,7 +482,8 @@ class Image(Columns):
         # What was there before is known to be nothing, and a cluster has up to a million topics: so without `_set`.
         journal = self._journal
         journal.append((offset, self._arrivals, (op.id, name, row), None))
-        self._by_id[op.id] = self._by_name[name] = row
+        self._by_id.put(op.id, row)
+        self._by_name.put(name, row)
         self.names.put(row, TopicName(name, op.deleting))
         if op.deleting:
             self._set(offset, self._hidden, row, True)
@@ -519,17 +524,17 @@ class Image(Columns):
         return Delta(tuple(range(row, row + len(names))), range(first, self.row_end))
 
     @staticmethod
-    def _are_new(keys: list[Any], known: dict[Any, int]) -> bool:
-        return known.keys().isdisjoint(keys) and len(set(keys)) == len(keys)
+    def _are_new(keys: list[Any], known: RowTable) -> bool:
+        return not known.has_any(keys) and len(set(keys)) == len(keys)
 
     def _topic_gone(self, offset: int, op: TopicGone) -> Delta:
-        row = self._by_id.get(op.id, -1)
+        row = self._by_id.get(op.id)
         if row < 0:
             raise ValueError(f"the deletion of topic {op.id.hex()}, which does not exist")
         name = self.names.get(row).name
         rows = self.remove_topic(offset, row)
-        self._set(offset, self._by_id, op.id, None)
-        self._set(offset, self._by_name, name, None)
+        self._set(offset, self._by_id, op.id, -1)
+        self._set(offset, self._by_name, name, -1)
         self._set(offset, self.order, name, None)
         if "." in name:
             folded = name.replace(".", "_")
@@ -544,7 +549,7 @@ class Image(Columns):
         return Delta(topics=(row,), partitions=rows, configs=configs, removed=((name, op.id),))
 
     def _topic_row(self, topic_id: bytes) -> int:
-        row = self._by_id.get(topic_id, -1)
+        row = self._by_id.get(topic_id)
         if row < 0:
             raise ValueError(f"a partition of topic {topic_id.hex()}, which does not exist")
         return row
@@ -610,7 +615,7 @@ class Image(Columns):
                 if self.elr(row) or self.last_known_elr(row):
                     rows.append(topic)
                     block.append(self.topic_id(topic) or b"", self.number(row), extra=Extra(None, None, None, (), ()))
-        changed = [self._by_id[topic_id] for topic_id in block.topic_ids()]
+        changed = [self._by_id.get(topic_id) for topic_id in block.topic_ids()]
         return Delta(partitions=self.apply(offset, changed, block, one_record=True)) if rows else Delta()
 
     def _transaction_edge(self, offset: int, op: Transaction) -> Delta:
@@ -631,13 +636,14 @@ class _Arrivals:
 
     __slots__ = ("_by_id", "_by_name", "_names")
 
-    def __init__(self, by_id: dict[bytes, int], by_name: dict[str, int], names: PagedList) -> None:
+    def __init__(self, by_id: RowTable, by_name: RowTable, names: PagedList) -> None:
         self._by_id, self._by_name, self._names = by_id, by_name, names
 
     def put(self, key: tuple[bytes, str, int], value: None) -> None:
         """Take a new topic back."""
         topic_id, name, row = key
-        del self._by_id[topic_id], self._by_name[name]
+        self._by_id.put(topic_id, -1)
+        self._by_name.put(name, -1)
         self._names.put(row, None)
 
 

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int32_t, uint8_t
 
 from fastpath.image.blocks cimport Block
 

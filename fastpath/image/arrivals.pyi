@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from fastpath.image.blocks import Block
 from fastpath.image.copy_on_write import PagedList
 from fastpath.image.name_order import NameOrder
+from fastpath.image.row_table import RowTable
 
 class Arrivals:
     names: list[str]
@@ -14,8 +15,8 @@ class Arrivals:
     def one_by_one(self) -> Iterator[tuple[str, bytes, Block | None]]: ...
     def named(
         self,
-        by_id: dict[bytes, int],
-        by_name: dict[str, int],
+        by_id: RowTable,
+        by_name: RowTable,
         names: PagedList,
         order: NameOrder | None,
         first: int,

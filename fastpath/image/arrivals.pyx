@@ -9,6 +9,7 @@ Rule: it is filled by the code that makes it. Once it has been handed on, it nev
 
 from fastpath.image.copy_on_write cimport PagedList
 from fastpath.image.name_order cimport NameOrder, TopicName
+from fastpath.image.row_table cimport RowTable
 
 
 cdef class Arrivals:
@@ -41,15 +42,16 @@ cdef class Arrivals:
             end = self.begins[i + 1] if i + 1 < count else self.block.count
             yield self.names[i], self.topic_ids[i], self.block.part(begin, end) if end > begin else None
 
-    def named(self, dict by_id, dict by_name, PagedList names, NameOrder order, Py_ssize_t first):
+    def named(self, RowTable by_id, RowTable by_name, PagedList names, NameOrder order, int32_t first):
         """Note the topics in the tables of an image under rows from `first` on. `order` None: they are put in order later."""
         cdef Py_ssize_t i
+        cdef int32_t row = first
         cdef str name
         for i in range(len(self.names)):
             name = self.names[i]
-            row = first + i
-            by_id[self.topic_ids[i]] = row
-            by_name[name] = row
+            by_id.put(self.topic_ids[i], row)
+            by_name.put(name, row)
             names.append(TopicName(name, False))
             if order is not None:
                 order.put(name, row)
+            row += 1

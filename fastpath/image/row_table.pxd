@@ -1,0 +1,20 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, uint32_t
+
+
+cdef struct Slot:
+    PyObject* key                       # owned; NULL: the slot is free
+    uint32_t hash                       # the low half of the key's
+    int32_t row
+
+
+cdef class RowTable:
+    cdef Slot* slots
+    cdef Py_ssize_t mask                # of the slots' number, a power of two
+    cdef readonly Py_ssize_t size       # Invariant: at most FULL of the slots
+
+    cdef Py_ssize_t place_of(self, object key, uint32_t hash) except -1
+    cdef int grow(self) except -1
+    cdef int take_out(self, Py_ssize_t place) except -1
+    cpdef int32_t get(self, object key, int32_t otherwise=*) except? -2
+    cpdef int put(self, object key, int32_t row) except -1
