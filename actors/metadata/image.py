@@ -48,7 +48,7 @@ from fastpath.image.blocks import Block
 from fastpath.image.broker_counts import Counts
 from fastpath.image.columns import Columns
 from fastpath.image.copy_on_write import PagedList, PagedMap
-from fastpath.image.name_order import NameOrder, TopicName
+from fastpath.image.name_order import NameOrder
 from fastpath.image.row_table import RowTable
 from fastpath.image.views import View
 
@@ -99,6 +99,12 @@ class Delta(NamedTuple):
     """(name, id) of each topic that was deleted"""
     entities: tuple[str, ...] = ()
     """kinds of entities of which one was set or removed"""
+
+
+class HiddenName(str):
+    """The name of a topic that is being deleted: the topic is hidden, and its name is still taken (A34)."""
+
+    __slots__ = ()
 
 
 class Pin:
@@ -154,7 +160,7 @@ class Image(Columns):
         super().__init__()
         self.next_offset = 0
         self.names = PagedList(self.generations)
-        """topic row -> TopicName, None: not in use"""
+        """topic row -> its name, a HiddenName while the topic is being deleted; None: not in use"""
         self.configs = PagedMap(self.generations)
         """ConfigKey -> dict; a change replaces the dict and never writes into it"""
         self.entities = PagedMap(self.generations)
@@ -206,13 +212,13 @@ class Image(Columns):
         image._of_kind = dict(Counter(kind for table in (pin.entities, pin.configs) for (kind, _), _ in table.items()))
         for topic_id, row in pin.topics():
             named = pin.names.get(row)
-            name = named.name
+            name = str(named)
             image._by_id.put(topic_id, row)
             image._by_name.put(name, row)
             if "." in name:
                 folded = name.replace(".", "_")
                 image._dotted[folded] = (*image.dotted(folded), name)
-            if named.deleting:
+            if type(named) is HiddenName:
                 image._hidden[row] = True
         image._brokers, image._features = dict(pin.brokers), dict(pin.features)
         if pin.producer_ids is not None:
@@ -229,12 +235,12 @@ class Image(Columns):
     def topic(self, name: str) -> int:
         """The row of a topic; -1: there is none, or it is hidden."""
         row = self._by_name.get(name)
-        return -1 if row >= 0 and self.names.get(row).deleting else row
+        return -1 if row in self._hidden else row
 
     def topic_by_id(self, topic_id: bytes) -> int:
         """The row of a topic; -1: there is none, or it is hidden."""
         row = self._by_id.get(topic_id)
-        return -1 if row >= 0 and self.names.get(row).deleting else row
+        return -1 if row in self._hidden else row
 
     def name_taken(self, name: str) -> bool:
         """Whether a topic of that name exists, hidden or not."""
@@ -246,7 +252,7 @@ class Image(Columns):
 
     def topic_name(self, topic: int) -> str:
         """The name of a topic row in use."""
-        return self.names.get(topic).name  # type: ignore[no-any-return]
+        return str(self.names.get(topic))
 
     def topics(self) -> Iterator[int]:
         """Rows of all topics that are not hidden, by name. A topic that is deleted during the iteration is left out, and one
@@ -401,15 +407,15 @@ class Image(Columns):
         super().check()
         named = {row: self.names.get(row) for _, row in self.topic_rows()}
         assert len(self._by_id) == len(named) == len(self._by_name)
-        for row, (name, deleting) in named.items():
-            assert self._by_id.get(self.topic_id(row)) == row == self._by_name.get(name)
-            assert deleting == (row in self._hidden)
+        for row, name in named.items():
+            assert self._by_id.get(self.topic_id(row)) == row == self._by_name.get(str(name))
+            assert (type(name) is HiddenName) == (row in self._hidden)
         self.order.check()
         assert dict(self.order.following("", len(named))) == {
-            name: row for row, (name, deleting) in named.items() if not deleting
+            name: row for row, name in named.items() if row not in self._hidden
         }
         assert sorted(name for names in self._dotted.values() for name in names) == sorted(
-            name for name, _ in named.values() if "." in name
+            name for name in named.values() if "." in name
         )
         counted = Counter(kind for table in (self.entities, self.configs) for (kind, _), _ in table.items())
         assert counted == Counter(self._of_kind)
@@ -465,11 +471,11 @@ class Image(Columns):
         row = self._by_id.get(op.id)
         if self._by_name.get(op.name, row) != row:
             raise ValueError(f"the topic name {op.name!r} belongs to another topic id")
-        if row >= 0 and self.names.get(row).name != op.name:
-            raise ValueError(f"the topic {self.names.get(row).name!r} cannot become {op.name!r}")
+        if row >= 0 and self.topic_name(row) != op.name:
+            raise ValueError(f"the topic {self.topic_name(row)!r} cannot become {op.name!r}")
         if row < 0:
             return self._new_topic(offset, op)
-        self._set(offset, self.names, row, TopicName(op.name, op.deleting))
+        self._set(offset, self.names, row, HiddenName(op.name) if op.deleting else op.name)
         if op.deleting or row in self._hidden:
             self._set(offset, self._hidden, row, op.deleting or None)
             self._set(offset, self.order, op.name, None if op.deleting else row)
@@ -484,7 +490,7 @@ class Image(Columns):
         journal.append((offset, self._arrivals, (op.id, name, row), None))
         self._by_id.put(op.id, row)
         self._by_name.put(name, row)
-        self.names.put(row, TopicName(name, op.deleting))
+        self.names.put(row, HiddenName(name) if op.deleting else name)
         if op.deleting:
             self._set(offset, self._hidden, row, True)
         elif self._unordered is not None:
@@ -531,7 +537,7 @@ class Image(Columns):
         row = self._by_id.get(op.id)
         if row < 0:
             raise ValueError(f"the deletion of topic {op.id.hex()}, which does not exist")
-        name = self.names.get(row).name
+        name = self.topic_name(row)
         rows = self.remove_topic(offset, row)
         self._set(offset, self._by_id, op.id, -1)
         self._set(offset, self._by_name, name, -1)

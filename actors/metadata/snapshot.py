@@ -29,7 +29,7 @@ from actors.metadata.batches import (
 )
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.dialects.drafts import Drafts
-from actors.metadata.image import Image, Pin
+from actors.metadata.image import HiddenName, Image, Pin
 from actors.metadata.ops import ConfigSet, CorruptMetadata, FeatureSet, TopicSet
 from actors.ports import Batch, Buffer
 from fastpath.records import batch as batches
@@ -151,7 +151,7 @@ def _topics(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
 def _add_topics(pin: Pin, drafts: Drafts, out: BatchWriter, topics: Sequence[tuple[bytes, int]]) -> None:
     for topic_id, row in topics:
         named = pin.names.get(row)
-        out.add_topic(pin.columns, drafts.record(TopicSet(named.name, topic_id, named.deleting)), row)
+        out.add_topic(pin.columns, drafts.record(TopicSet(str(named), topic_id, type(named) is HiddenName)), row)
 
 
 class InPieces(Protocol):

@@ -97,7 +97,7 @@ def _known(path: str | Path) -> dict[str, bytes]:
         image = replay(path).image
     except (NothingToRead, CorruptLog, FamilyUnknown):
         return {}
-    return {image.names.get(row).name: topic for topic, row in image.topic_rows()}
+    return {image.topic_name(row): topic for topic, row in image.topic_rows()}
 
 
 def _last_made(logs: list[Partition]) -> bytes | None:

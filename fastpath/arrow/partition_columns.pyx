@@ -10,8 +10,9 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
+from fastpath.image.chains cimport Extent
 from fastpath.image.columns cimport NOTE_RARE, Cells, Change, Columns
-from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Extent, Table, View
+from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Table, View
 
 
 def rows_of(View view, list topics):

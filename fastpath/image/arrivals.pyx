@@ -8,7 +8,7 @@ Rule: it is filled by the code that makes it. Once it has been handed on, it nev
 """
 
 from fastpath.image.copy_on_write cimport PagedList
-from fastpath.image.name_order cimport NameOrder, TopicName
+from fastpath.image.name_order cimport NameOrder
 from fastpath.image.row_table cimport RowTable
 
 
@@ -51,7 +51,7 @@ cdef class Arrivals:
             name = self.names[i]
             by_id.put(self.topic_ids[i], row)
             by_name.put(name, row)
-            names.append(TopicName(name, False))
+            names.append(name)
             if order is not None:
                 order.put(name, row)
             row += 1

@@ -23,9 +23,10 @@ from libc.string cimport memcpy, memset
 from fastpath.image.arrivals cimport Arrivals
 from fastpath.image.blocks cimport UNCHANGED, Row
 from fastpath.image.broker_counts cimport Count, Counts
+from fastpath.image.chains cimport Chains, Extent, find
 from fastpath.image.interned_lists cimport Lists, Uuids
 from fastpath.image.copy_on_write cimport PagedList
-from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Extent, Table, extents_of, find
+from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Table, extents_of
 
 from fastpath.image.blocks import Extra
 
@@ -93,7 +94,7 @@ cdef class Columns(View):
         self.chunks = []
         self.lists = Lists()
         self.directory_ids = Uuids()
-        self.chains = PagedList(self.generations)
+        self.chains = Chains(self.generations)
         self.topic_ids = PagedList(self.generations)
         self.counters = Counts()
         self.notes = deque()

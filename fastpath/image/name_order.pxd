@@ -6,11 +6,6 @@ cdef enum:
     NAMES = 1024                        # names in a page at most
 
 
-cdef class TopicName:
-    cdef readonly str name
-    cdef readonly bint deleting
-
-
 cdef class NamePage:
     cdef list names                     # ascending; Invariant: not empty
     cdef int32_t rows[NAMES]            # of the same names

@@ -1,12 +1,4 @@
-from collections.abc import Iterator
-
 from fastpath.image.copy_on_write import Generations
-
-class TopicName:
-    name: str
-    deleting: bool
-    def __init__(self, name: str, deleting: bool) -> None: ...
-    def __iter__(self) -> Iterator[str | bool]: ...
 
 class NameOrder:
     size: int

@@ -31,29 +31,6 @@ cdef inline int compared(PyObject* one, PyObject* other) noexcept:
     return PyUnicode_Compare(one, other)
 
 
-@cython.final
-@cython.no_gc
-cdef class TopicName:
-    """The name of a topic row. `deleting`: the topic is hidden, and its name is still taken. The collector of cycles need not
-    look at up to a million of them."""
-
-    def __init__(self, str name, bint deleting):
-        self.name, self.deleting = name, deleting
-
-    def __iter__(self):
-        return iter((self.name, self.deleting))
-
-    def __eq__(self, other):
-        if not isinstance(other, TopicName):
-            return NotImplemented
-        return self.name == (<TopicName>other).name and self.deleting == (<TopicName>other).deleting
-
-    __hash__ = None
-
-    def __repr__(self):
-        return f"TopicName({self.name!r}, {self.deleting})"
-
-
 cdef class NamePage:
     """A run of names."""
 

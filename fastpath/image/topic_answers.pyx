@@ -21,8 +21,9 @@ from libc.string cimport memcpy
 from fastpath.bytes.byte_builder cimport Growth, extend_by
 from fastpath.bytes.endian cimport load_int16, store_int16, store_int32
 from fastpath.bytes.varint cimport write_uvarlong
+from fastpath.image.chains cimport Extent
 from fastpath.image.name_order cimport NameOrder, NamePage, place_in
-from fastpath.image.views cimport CHUNK, MASK_BITS, RARE, Extent, Table, View
+from fastpath.image.views cimport CHUNK, MASK_BITS, RARE, Table, View
 
 cdef extern from "Python.h":
     int PyUnicode_Compare(object, object) except? -1

@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
+from fastpath.image.chains cimport Chains
 from fastpath.image.interned_lists cimport Lists, Uuids
 from fastpath.image.copy_on_write cimport PagedList
 
@@ -23,31 +24,10 @@ cdef struct Table:                   # one chunk: 33 bytes a row
     uint8_t flags[CHUNK]
 
 
-cdef struct Extent:                     # partitions number .. number+count-1 are rows row .. row+count-1
-    int32_t number
-    int32_t row
-    int32_t count
-
-
 cdef class Chunk:
     cdef Table* columns
     cdef dict rare                      # place -> (Extra or None, ISR bits of replicas 32, 33, ...); every row with more has one
     cdef long stamp                     # generation in which it was made
-
-
-cdef inline Py_ssize_t find(bytes chain, int32_t number) noexcept:
-    """The row of a partition number in a chain, or -1."""
-    cdef const Extent* extents = <const Extent*><const char*>chain
-    cdef Py_ssize_t low = 0, high = len(chain) // sizeof(Extent), middle
-    while high - low > 1:
-        middle = (low + high) // 2
-        if extents[middle].number <= number:
-            low = middle
-        else:
-            high = middle
-    if low < high and extents[low].number <= number and number - extents[low].number < extents[low].count:
-        return extents[low].row + (number - extents[low].number)
-    return -1
 
 
 cdef list extents_of(bytes chain)
@@ -59,7 +39,7 @@ cdef class View:
     cdef readonly Py_ssize_t row_end    # rows 0 .. row_end-1 were used once
     cdef readonly Lists lists           # replica lists, directory lists
     cdef readonly Uuids directory_ids   # number -> uuid
-    cdef readonly PagedList chains      # topic row -> extents as bytes, ordered by number; None: no such topic
+    cdef readonly Chains chains         # topic row -> extents as bytes, ordered by number; None: no such topic
     cdef readonly PagedList topic_ids   # topic row -> 16 bytes
 
     cdef inline Table* chunk_of(self, Py_ssize_t row) noexcept nogil:

@@ -2,6 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpath.image.blocks import Extra
+from fastpath.image.chains import Chains
 from fastpath.image.copy_on_write import PagedList
 from fastpath.image.interned_lists import Lists, Uuids
 
@@ -9,7 +10,7 @@ class View:
     row_end: int
     lists: Lists
     directory_ids: Uuids
-    chains: PagedList
+    chains: Chains
     topic_ids: PagedList
     def partition(self, topic: int, number: int) -> int: ...
     def partition_count(self, topic: int) -> int: ...

@@ -17,6 +17,8 @@ import numpy as np
 
 from libc.stdlib cimport calloc, free
 
+from fastpath.image.chains cimport Extent
+
 from fastpath.image.blocks import Extra
 
 cdef object USUAL = Extra()
@@ -57,8 +59,7 @@ cdef class View:
     cpdef Py_ssize_t partition(self, Py_ssize_t topic, int32_t number) except -2:
         """The row of a partition; -1 when the topic has no such number. Raises IndexError for a topic row that was
         never used."""
-        chain = self.chains.get(topic)
-        return -1 if chain is None else find(<bytes>chain, number)
+        return self.chains.row_of(topic, number)
 
     def partition_count(self, Py_ssize_t topic):
         """How many partitions a topic has."""
@@ -81,7 +82,7 @@ cdef class View:
 
     def topic_id(self, Py_ssize_t topic):
         """The topic id, 16 bytes; None for a topic row that is not in use."""
-        return None if self.chains.get(topic) is None else self.topic_ids.get(topic)
+        return self.topic_ids.get(topic) if self.chains.has(topic) else None
 
     def is_partition(self, Py_ssize_t row):
         """Whether the row is a partition now (not deleted, not free)."""

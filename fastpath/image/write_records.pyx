@@ -28,7 +28,8 @@ from fastpath.records.header cimport (
 )
 from fastpath.records.faults cimport FINE
 from fastpath.image.blocks cimport UNCHANGED, Block, Row
-from fastpath.image.views cimport CHUNK, RARE, Extent, Table, View
+from fastpath.image.chains cimport Extent
+from fastpath.image.views cimport CHUNK, RARE, Table, View
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport store_int16, store_int32, store_int64, store_uint32
 from fastpath.bytes.varint cimport size_uvarlong, size_varint, write_uvarlong, write_varint

@@ -89,7 +89,7 @@ class Crashed(Simulation):
     def topics(self) -> dict[str, bytes]:
         """Topic -> id, of those that are there by the committed metadata, without those of coordinators."""
         image = self.metadata.image
-        names = {image.names.get(row).name: topic for topic, row in image.topic_rows()}
+        names = {image.topic_name(row): topic for topic, row in image.topic_rows()}
         return {name: topic for name, topic in names.items() if not name.startswith("__")}
 
     def judge(self, topic: str, topic_id: bytes, rows: Sequence[Row]) -> Iterator[str]:

@@ -35,7 +35,7 @@ from actors.wire.batch_header import MAGIC, MAGIC_AT, SIZE_BYTES
 from fastpath.records import batch as batches
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 
-TAIL_BYTES_MAX = 8 << 20
+TAIL_BYTES_MAX = 2 << 20
 INDEX_BYTES = 4096
 """At least this many bytes between two entries of a segment's index."""
 READ_BYTES = 1 << 20

@@ -221,7 +221,7 @@ class Gathering:
             if isinstance(op, TopicGone):
                 row = image.topic_row(op.id)
                 if row >= 0:
-                    self._gone[row] = offset, image.names.get(row).name
+                    self._gone[row] = offset, image.topic_name(row)
             began = image.open_transaction
             if not found.replay_ops(met, [(offset, op)]):
                 return
@@ -272,7 +272,7 @@ def _config(image: Image, op: Any) -> list[Change]:
 
 def _topic(image: Image, op: Any) -> list[Change]:
     row = image.topic_row(op.id)
-    name = image.names.get(row).name if row >= 0 else op.name or None
+    name = image.topic_name(row) if row >= 0 else op.name or None
     return [_both("topic", uuid(op.id) if row >= 0 else None, topic=name)]
 
 
@@ -353,7 +353,7 @@ def _partitions(image: Image, gone: dict[int, str], kinds: frozenset[str]) -> li
     both = (old["flags"] != 0) & (new["flags"] != 0)
     cells = partition_columns.partitions(image, rows)
     touched, places = np.unique(cells["topic"], return_inverse=True)
-    names = [gone.get(row) or (named.name if (named := image.names.get(row)) else None) for row in touched.tolist()]
+    names = [gone.get(row) or image.names.get(row) for row in touched.tolist()]
     topics = texts(names).take(plain(places))
     parts = []
     for kind in ("leader", "isr", "replicas"):

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.metadata.batches import Voters
-from actors.metadata.image import Broker, Image, Pin
+from actors.metadata.image import Broker, HiddenName, Image, Pin
 from actors.metadata.ops import EntitySet
 from fastpath.arrow import partition_columns
 from fastpath.image.broker_counts import Counts
 from fastpath.image.copy_on_write import PagedMap
-from fastpath.image.name_order import TopicName
 from fastpath.image.views import View
 
 
@@ -115,19 +114,18 @@ class Moment:
         """All rows of topics are below it."""
         return len(self.pin.names)
 
-    def topic(self, row: int) -> TopicName:
-        """The name of a topic's row in use."""
-        return self.pin.names.get(row)  # type: ignore[no-any-return]
-
     def topic_name(self, row: int) -> str:
-        """The name of a topic as text, by its row in use."""
-        return self.topic(row).name
+        """The name of a topic, by its row in use."""
+        return str(self.pin.names.get(row))
+
+    def is_deleted(self, row: int) -> bool:
+        """Whether a topic is being deleted, by its row in use."""
+        return type(self.pin.names.get(row)) is HiddenName
 
     @cached_property
     def _rows_by_name(self) -> dict[str, int]:
         """Without topics that are being deleted."""
-        named = ((self.topic(row), row) for _, row in self.topic_rows)
-        return {name.name: row for name, row in named if not name.deleting}
+        return {self.topic_name(row): row for _, row in self.topic_rows if not self.is_deleted(row)}
 
     # ---- everything else
 

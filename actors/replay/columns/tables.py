@@ -276,7 +276,7 @@ def _topics(moment: Moment) -> Rows:
             "topic": moment.topic_name(row),
             "topic_id": uuid(topic_id),
             "partitions": moment.columns.partition_count(row),
-            "deleting": moment.topic(row).deleting,
+            "deleting": moment.is_deleted(row),
         }
         for topic_id, row in sorted(moment.topic_rows, key=lambda one: moment.topic_name(one[1]))
     ]

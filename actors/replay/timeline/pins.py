@@ -113,14 +113,8 @@ def _spaced(pins: tuple[PinnedMoment, ...], step: int) -> list[PinnedMoment]:
 def cost(one: Moment, next_: Moment) -> int:
     """What a moment holds that the next one does not, in bytes."""
     chunks, rare = one.columns.differing(next_.columns)
-    pages = sum(
-        mine.differing(other)
-        for mine, other in (
-            (one.pin.names, next_.pin.names),
-            (one.columns.chains, next_.columns.chains),
-            (one.columns.topic_ids, next_.columns.topic_ids),
-        )
-    )
+    pages = one.pin.names.differing(next_.pin.names) + one.columns.topic_ids.differing(next_.columns.topic_ids)
+    pages += one.columns.chains.differing(next_.columns.chains)
     entries = rare + one.pin.configs.differing(next_.pin.configs) + one.pin.entities.differing(next_.pin.entities)
     entries += len(one.pin.brokers) + len(one.pin.features)
     pointers = 16 * one.columns.chunk_count + 16 * len(one.columns.directory_ids) + 32 * one.counters.used * 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from actors.metadata import snapshot
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import dialect
-from actors.metadata.image import Image
+from actors.metadata.image import HiddenName, Image
 from actors.metadata.ops import (
     BrokerGone,
     BrokerSet,
@@ -169,7 +169,7 @@ def contents(image, names, columns):
         if names.get(row) is None:
             continue
         topic_id = columns.topic_id(row)
-        topics[topic_id] = tuple(names.get(row))
+        topics[topic_id] = str(names.get(row)), type(names.get(row)) is HiddenName
         for at in columns.topic_partitions(row):
             assert columns.partition(row, columns.number(at)) == at and columns.topic_of(at) == row
             partitions[topic_id, columns.number(at)] = {
