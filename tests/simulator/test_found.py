@@ -93,6 +93,7 @@ FOUND = [
     ("restarts_succeed", "failing disks", 71251),
     ("rot_is_mended", "failing disks", 70402),
     ("rot_is_mended", "failing disks", 71403),
+    ("rot_is_mended", "failing disks", 103543),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -5,7 +5,8 @@ pieces of the files and looks at columns of headers. Only batches of idempotent 
 
 Leader epochs never fall in a log. Where they do, a bit of one has rotted, which no checksum covers, or a power cut has
 brought back the end of an older history. The batches that say too much or too little are the fewer ones: they are left out,
-so that the table says what the others say, and scrubbing finds those and puts them back as another replica has them.
+so that the table says what the others say, and scrubbing finds those and puts them back as another replica has them. One
+between two epochs is of the one that it differs from by a bit, or else of the later one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -112,17 +113,31 @@ def _collect_epochs(runs: list[Run], found: Columns, offset: int, behind: int) -
 
 def _enter(epochs: EpochCache, runs: list[Run]) -> None:
     """Enter what batches say into the table, behind what it says already."""
-    known = Run(epochs.latest, -1, KNOWN_BATCHES)
-    for run in _fitting([known, *runs] if known.epoch >= 0 else runs):
-        if run is not known:
-            epochs.assign(run.epoch, run.start)
+    if epochs.latest >= 0:
+        runs = [Run(epochs.latest, -1, KNOWN_BATCHES), *runs]
+    before = -1
+    for place in _fitting(runs):
+        run, start = runs[place], runs[place].start
+        if start < 0:
+            before = place
+            continue
+        for left_out in reversed(runs[before + 1 : place]):
+            if left_out.start < 0 or (before >= 0 and _rotted(left_out, runs[before].epoch)):
+                break
+            start = left_out.start
+        epochs.assign(run.epoch, start)
+        before = place
 
 
-def _fitting(runs: list[Run]) -> list[Run]:
-    """The runs whose epochs do not fall, with the most batches. An epoch that goes on behind one that is left out has one
-    run only, the first."""
+def _rotted(run: Run, epoch: int) -> bool:
+    """Whether these may be batches of an epoch of which one bit has rotted."""
+    return run.batches == 1 and (run.epoch ^ epoch).bit_count() == 1
+
+
+def _fitting(runs: list[Run]) -> list[int]:
+    """The places of the runs whose epochs do not fall, with the most batches."""
     if all(before.epoch <= run.epoch for before, run in pairwise(runs)) or len(runs) > RUNS_MAX:
-        return runs
+        return list(range(len(runs)))
     epoch, most = np.array([run.epoch for run in runs]), np.array([run.batches for run in runs])
     before = np.full(len(runs), -1)
     for place in range(1, len(runs)):
@@ -130,9 +145,9 @@ def _fitting(runs: list[Run]) -> list[Run]:
         if len(below):
             before[place] = below[-1 - int(np.argmax(most[below][::-1]))]
             most[place] += most[before[place]]
-    place, found = len(runs) - 1 - int(np.argmax(most[::-1])), list[Run]()
+    place, found = len(runs) - 1 - int(np.argmax(most[::-1])), list[int]()
     while place >= 0:
-        found.append(runs[place])
+        found.append(place)
         place = int(before[place])
     return found[::-1]
 
