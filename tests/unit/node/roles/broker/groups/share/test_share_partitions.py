@@ -475,6 +475,21 @@ def test_a_group_begins_where_its_settings_say() -> None:
     assert scene.fetch("a") == [(4, 5, 1)]
 
 
+@pytest.mark.parametrize("said", [False, True])
+def test_where_a_group_began_outlives_the_leader_once_something_is_stored(said: bool) -> None:
+    """As with Apache Kafka, whose share partition writes with an acknowledgement, a release or a lock that ends, and not
+    when it begins: a group that reads from the latest record on begins anew with the next leader until then."""
+    scene = Consumers(begins="latest")
+    assert scene.fetch("a") == []
+    scene.produce(3)
+    assert scene.fetch("a") == [(0, 2, 1)]
+    if said:
+        assert scene.said("a", (0, 0, ACCEPT)) is NONE
+    scene.lab.change([1, 2], 2)
+    scene.lab.settle()
+    assert scene.fetch("b", broker=2) == ([(1, 2, 1)] if said else [])
+
+
 def test_the_state_of_a_gone_topic_is_let_go() -> None:
     scene = Consumers()
     scene.produce(1)
