@@ -17,7 +17,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -28,6 +29,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
+import rayft
 from actors.host.cluster import probe
 from bench import apache
 from bench.end_to_end import Side, running
@@ -42,6 +44,10 @@ BEHIND_BYTES = 8 << 20
 SEGMENTS = (1 << 20, 4 << 20, 1 << 30)
 MIN_BYTES = (100_000, 1_000_000, 5_000_000, 50_000_000)
 PARTITIONS = (1, 6)
+LATE_S = 0.7
+"""So long a fetch of the reader before may still wait for data: longer than fetch.max.wait.ms."""
+FETCHES = 'kafka_network_requestmetrics_requests_total{request="FetchConsumer"'
+WAITED_MS = 'kafka_network_requestmetrics_remotetimems_sum{request="FetchConsumer"}'
 PROGRAM = Path(__file__).parent / "MinBytes.java"
 Read = Callable[[str, int, int, int], float]
 """Topic, partitions, offset, fetch.min.bytes -> seconds."""
@@ -155,9 +161,9 @@ class Pairs(NamedTuple):
 class Broker:
     """The one broker that is read from, and what it says of itself."""
 
-    def __init__(self, side: Side, metrics_port: int) -> None:
-        """The broker of a side. rayft's shows its metrics at a port of this machine."""
-        self._metrics = ("127.0.0.1", metrics_port) if side.name == "rayft" else None
+    def __init__(self, side: Side, metrics: tuple[str, int] | None) -> None:
+        """The broker of a side, and where it shows its metrics."""
+        self._metrics = metrics
         self._pid = side.pids()[BROKER]
 
     def counts(self) -> Counts:
@@ -165,15 +171,29 @@ class Broker:
         cpu = cpu_s(self._pid)
         if self._metrics is None:
             return Counts(cpu)
-        took = 'kafka_network_requestmetrics_remotetimems_{}{{request="FetchConsumer"}}'
         found = probe.metrics(self._metrics)
-        return Counts(cpu, found.get(took.format("count"), 0.0), found.get(took.format("sum"), 0.0))
+        fetches = sum(count for name, count in found.items() if name.startswith(FETCHES))
+        return Counts(cpu, fetches, found.get(WAITED_MS, 0.0))
 
     def during(self, read: Callable[[int], float], min_bytes: int) -> Reading:
         """One reading with this value, and what the broker did meanwhile."""
+        time.sleep(LATE_S)
         before = self.counts()
         seconds = read(min_bytes)
         return Reading(seconds, Counts(*(b - a for a, b in zip(before, self.counts(), strict=True))))
+
+
+@contextmanager
+def started(name: str) -> Iterator[tuple[Side, tuple[str, int] | None]]:
+    """A cluster of one broker, and where rayft's shows its metrics."""
+    if name == "rayft":
+        address = "127.0.0.1", free_port()
+        config = {"rayft.metrics.listen": "{}:{}".format(*address)}
+        with rayft.Cluster(1, 1, config=config, combined=True) as cluster:
+            yield Side(name, cluster), address
+    else:
+        with running(name, 1, 1) as side:
+            yield side, None
 
 
 def paired(read: Callable[[int], Reading], value: int, count: int) -> Pairs:
@@ -214,11 +234,9 @@ def main() -> int:
             "waited, ms",
         ):
             table.add_column(column, justify="right")
-        port = free_port()
-        config = {"rayft.metrics.listen": f"127.0.0.1:{port}"} if name == "rayft" else {}
-        with running(name, 1, 1, config) as side:
+        with started(name) as (side, metrics):
             servers = side.cluster.bootstrap_servers
-            broker, java = Broker(side, port), Java(servers)
+            broker, java = Broker(side, metrics), Java(servers)
             clients: dict[str, Read] = {"librdkafka": librdkafka(servers), "Java": java}
             for partitions in options.partitions:
                 for segment in options.segments:
