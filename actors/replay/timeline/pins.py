@@ -30,6 +30,7 @@ BYTES_MAX = 48 << 20
 CHUNK_BYTES = 33 * 4096
 """A chunk of partitions (fastpath/image/views.pxd)."""
 PAGE_BYTES = 8 * 4096
+CHAIN_BYTES = 12 * 4096
 ENTRY_BYTES = 400
 """An entry of a map, or a partition's rare fields: about."""
 POINTERS = 3 * 1024 * 8
@@ -114,8 +115,9 @@ def cost(one: Moment, next_: Moment) -> int:
     """What a moment holds that the next one does not, in bytes."""
     chunks, rare = one.columns.differing(next_.columns)
     pages = one.pin.names.differing(next_.pin.names) + one.columns.topic_ids.differing(next_.columns.topic_ids)
-    pages += one.columns.chains.differing(next_.columns.chains)
+    chains = one.columns.chains.differing(next_.columns.chains)
     entries = rare + one.pin.configs.differing(next_.pin.configs) + one.pin.entities.differing(next_.pin.entities)
     entries += len(one.pin.brokers) + len(one.pin.features)
     pointers = 16 * one.columns.chunk_count + 16 * len(one.columns.directory_ids) + 32 * one.counters.used * 2
-    return chunks * CHUNK_BYTES + pages * PAGE_BYTES + entries * ENTRY_BYTES + pointers + POINTERS
+    lists = pages * PAGE_BYTES + chains * CHAIN_BYTES
+    return chunks * CHUNK_BYTES + lists + entries * ENTRY_BYTES + pointers + POINTERS
