@@ -17,13 +17,15 @@ This file alone decides which of it may happen together with the faults of `faul
 5. Rot is put where two other members of the ISR are sound. Scrubbing is on, so at the end nothing is rotten.
 
 A third of the worlds has one thing more (`MORE`): replicas that go away and come back, records without a time, a topic
-that is compacted no more, or little memory for indexes, which cannot be written then.
+that is compacted no more, little memory for indexes, which cannot be written then, or for what is read.
 """
 
 import errno
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+from zlib import crc32
 
 from actors.broker.replication.replicas import Offline
 from actors.node.roles.broker.log import scrubber
@@ -484,6 +486,15 @@ def _some_without_times(found: Shape) -> Shape:
     )  # fmt: skip
 
 
+def _cold(found: Shape) -> Shape:
+    """What a compacted topic has is often not in memory, and short segments are replaced while they are read."""
+    keyed = simulation.compacted_topic("k0", 1, 3, 500, retention_ms=60_000, **{"file.delete.delay.ms": "0"})
+    return found._replace(
+        topics=found.topics[:1], transactions=None, purge=False, relocated=False, compacted=(keyed,),
+        config=found.config | simulation.CLEANER, producers=1,
+    )  # fmt: skip
+
+
 def _few_indexes(found: Shape) -> Shape:
     """What is in several directories is read from the beginning again and again, and most indexes are not in memory."""
     keyed = simulation.compacted_topic("k0", 3, 3, 500, **{"cleanup.policy": "delete"})
@@ -499,16 +510,21 @@ MORE: Mapping[str, Callable[[Shape], Shape]] = {
     "without times": _without_times,
     "some without times": _some_without_times,
     "few indexes": _few_indexes,
+    "cold": _cold,
 }
 """What a world may have besides, and what that makes of its cluster."""
 BESIDES: Mapping[int, str] = {
-    3: "away and back", 5: "once compacted", 6: "without times", 7: "some without times", 10: "few indexes",
-    14: "once compacted", 19: "away and back", 21: "once compacted", 22: "without times", 26: "few indexes",
+    0: "cold", 3: "away and back", 5: "once compacted", 6: "without times", 7: "some without times", 10: "few indexes",
+    14: "once compacted", 17: "cold", 19: "away and back", 21: "once compacted", 22: "without times", 26: "few indexes",
     28: "away and back",
 }  # fmt: skip
 """What a seed leaves divided by 32 -> what its world has besides. The others are as they were before there was this."""
 INDEX_BYTES = 60
 """The memory for indexes in worlds with few of them."""
+STALLS_US = 150_000
+"""How long a thread of theirs may be held up."""
+COLD, COLD_MS = 3, 40
+"""In cold worlds one file in so many is not in memory, for so long."""
 INDEXES = (".index", ".timeindex")
 
 
@@ -529,6 +545,8 @@ class OnFailingDisks(Simulation):
         super().__init__(seed, keep_log=keep_log)
         assert isinstance(self.faults, FailingDisks)
         self._more = more(seed)
+        if self._more == "cold":
+            self.world.stalls_us = STALLS_US
         if self._more == "few indexes":
             self.faults.restless = True
             self.faults.often, self.faults.often_of = frozenset({"open to write", "create", "append"}), INDEXES
@@ -545,6 +563,8 @@ class OnFailingDisks(Simulation):
         self.world.turned[:] = [self._looked]
         for process in self.cluster.brokers.values():
             for disk in process.disks:
+                if self._more == "cold":
+                    disk.cold = partial(self._is_cold, process.name)
                 disk.clock = lambda process=process: process.now().wall_ms
 
     def _looked(self, process: Process) -> None:
@@ -563,6 +583,11 @@ class OnFailingDisks(Simulation):
                 disk.looked_at = False
             if indexes is not None:
                 indexes.bytes_max = INDEX_BYTES
+
+    def _is_cold(self, name: str, path: str, position: int, size: int) -> bool:
+        """Whether a file is not in memory now; the same for all reads of a turn."""
+        now_ms = self.world.time_us // 1000
+        return crc32(f"{name} {path} {now_ms // COLD_MS}".encode()) % COLD == 0
 
     def _sound_moves_end(self, process: Process) -> None:
         """A move between directories is given up only where what is copied is damaged."""

@@ -33,6 +33,10 @@ READING_NS = (1_000, 60_000)
 """How much a node's stopwatch moves from one reading to the next: a turn handles at least 67 requests of each lane."""
 SYNC_US = (80, 600)
 """How long a sync takes."""
+WORK_US = (100, 3_000)
+"""How long a job takes."""
+STALLS = 16
+"""Where threads are held up, one job in so many is."""
 HERE = "127.0.0.1"
 """The address of every process, and of clients without one of their own."""
 RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
@@ -293,7 +297,7 @@ class Process:
             )
         for work in effects.work:
             world.after(
-                world.random.randint(100, 3000),
+                world.work_us(),
                 lambda work=work: self._done(life, work.token, lambda: to_end(work.job)),
             )
         for wanted in effects.download:
@@ -534,6 +538,8 @@ class World:
         self.random = random.Random(seed)
         self.power = random.Random(f"{seed}-power")
         """Decides which pages a power cut leaves."""
+        self.stalls_us = 0
+        """For how long a thread may be held up; 0: none is."""
         self.time_us = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -571,6 +577,13 @@ class World:
     def at(self, time_us: int, function: Callable[[], None]) -> None:
         self._sequence += 1
         heapq.heappush(self._heap, (max(time_us, self.time_us), self._sequence, function))
+
+    def work_us(self) -> int:
+        """How long a job takes."""
+        took_us = self.random.randint(*WORK_US)
+        if self.stalls_us and not self.random.randrange(STALLS):
+            took_us += self.random.randrange(self.stalls_us)
+        return took_us
 
     def after(self, delay_us: int, function: Callable[[], None]) -> None:
         self.at(self.time_us + delay_us, function)

@@ -15,6 +15,7 @@ from actors.broker.log.segment import CLEANED, NO_LIMIT, Segment
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from actors.node.roles.broker.log.scrubber import Scrubber
+from actors.node.roles.broker.replication.delayed_fetch import DelayedFetch
 from actors.ports import DiskFailed, DiskFull
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -165,3 +166,19 @@ def age_of_records_without_times_begins_with_each_start() -> Sequence[Patch]:
         segment.appended_ms = segment.created_ms
 
     return [instead(Segment, "__init__", young)]
+
+
+@mistake(WORLD)
+def segment_that_the_cleaner_has_taken_is_called_damaged() -> Sequence[Patch]:
+    """S7: a thread reads a segment that a cleaning replaces meanwhile, and finds no file of that name."""
+    warming = DelayedFetch._warming
+
+    def slow(look: Any, entry: Any, expired: bool, promised: int) -> Any:
+        warmed = warming(look, entry, expired, promised)
+
+        def blaming(result: Any) -> Any:
+            return warmed(DiskFailed(str(result)) if isinstance(result, FileNotFoundError) else result)
+
+        return blaming
+
+    return [instead(DelayedFetch, "_warming", slow)]
