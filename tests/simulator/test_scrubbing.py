@@ -1,5 +1,6 @@
 """Damage at rest is found by reading it, mended from what others have, and nothing is lost by that."""
 
+import errno
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -513,6 +514,31 @@ def test_the_name_of_a_partition_that_has_gone_meanwhile_is_not_written(monkeypa
     t.until(lambda: _scrubber(t, broker).faults_found > 0)
     t.world.run_for(3_000)
     assert t.file(broker, path) == rotten
+
+
+def test_a_replica_whose_file_the_device_has_failed_once_while_it_was_mended_is_fetched_anew() -> None:
+    """The file fails from then on, and the first directory stays: nobody would read its damage again."""
+    t = _written()
+    broker = t.leader % 3 + 1
+    process, sound = t.cluster.brokers[broker], _files(t, broker)
+    process.disk.corrupt(FILE, batches.headers(sound[FILE])[1].position + 100, 0x10)
+    failed = []
+
+    def once(operation: str, path: str) -> int:
+        if operation != "overwrite" or failed:
+            return 0
+        failed.append(path)
+        return errno.EIO
+
+    process.disk.fault = once
+    t.until(lambda: bool(failed))
+    assert _files(t, broker) != sound
+    t.until(lambda: process.stopped_with is not None)
+    assert "fetch it from its leader" in process.stopped_with[1]
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    t.world.run_for(3_000)
+    assert _files(t, broker)[FILE] == sound[FILE]
 
 
 @pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000000.index", "leader-epoch-checkpoint"])

@@ -15,7 +15,8 @@
 6. What nobody can give back is told, with all that an operator needs, and stays as it is. Only where another replica in sync
    has these offsets sound, in other batches, the replica is given up as a whole as if a reader had found the damage
    (`unreadable_storage.py`).
-7. An error of the device is the directory's, as anywhere else, and says nothing about what is in it.
+7. An error of the device is the directory's, as anywhere else, and says nothing about what is in it. A log in a directory
+   that the broker goes on with, in which two readings end so, is given up as one that a reader could not read.
 8. A sync of a log's files that fails is final, as that of a flush: it is unknown what of a log is lost then. The directory
    goes offline, or this broker stops.
 """
@@ -124,6 +125,8 @@ class Scrubber:
         """The numbers since the start. All damage between two sound batches is one fault, and so is a small file."""
         self.damaged: dict[str, str] = {}
         """What was found damaged and could not be mended, by path."""
+        self._failing: dict[Partition, PartitionLog] = {}
+        """The logs whose last reading has ended with an error of the device."""
 
     # ---- what the broker's turn calls
 
@@ -229,6 +232,7 @@ class Scrubber:
         if reading.at is None:
             reading.began_ms, reading.at = self._runtime.now.wall_ms, ("", -1, 0)
             self.damaged = {path: why for path, why in self.damaged.items() if not self._is_in(path, reading.disk)}
+            self._failing = {one: log for one, log in self._failing.items() if self._here(one, log)}
         before = self.bytes_read, self.faults_found, self.faults_repaired
         ahead = self._ahead(reading)
         while not self._directories.failed(reading.disk):
@@ -311,14 +315,27 @@ class Scrubber:
                 yield from self._keep(reading)
             if not self._rate():
                 return False
+            self._failing.pop(partition, None)
         except (DiskFull, DiskFailed) as error:
             self._directories.job_done(error.disk or log.disk, error)
+            self._failed(partition, log, error)
         except FileNotFoundError:
             pass
         except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
             self._runtime.log.error(f"{partition!r} cannot be read at rest: {error!r}")
         reading.at = partition.topic, partition.number, NO_LIMIT
         return True
+
+    def _failed(self, partition: Partition, log: PartitionLog, error: DiskFull | DiskFailed) -> None:
+        """Give a log up whose file fails for good, though its directory stays (rule 7)."""
+        if not isinstance(error, DiskFailed) or error.errno is None or not self._here(partition, log):
+            return
+        if self._failing.get(partition) is not log:
+            self._failing[partition] = log
+        elif not partition.unreadable:
+            partition.unreadable = True
+            self._replicas.unreadable[partition] = None
+            self._runtime.log.error(f"{partition!r} cannot be read at rest, twice, and is given up here: {error}")
 
     def _here(self, partition: Partition, log: PartitionLog) -> bool:
         return not (partition.removed or partition.log is not log or self._directories.failed(log.disk) or log.torn)
