@@ -355,9 +355,14 @@ class FailingDisks(RelocatedFaults):
     def end(self) -> None:
         """End all faults. Who has a directory that is offline is started again."""
         self.over = True
+        self.world.after(STALLED_MS * 1000, self._hold_up_no_more)
         for disk in list(self.adversaries):
             self._lift(disk)
         super().end()
+
+    def _hold_up_no_more(self) -> None:
+        """Threads go on: what is due is due within a time."""
+        self.world.stalls_us = 0
 
     # ---- rot
 
@@ -523,6 +528,8 @@ INDEX_BYTES = 60
 """The memory for indexes in worlds with few of them."""
 STALLS_US = 150_000
 """How long a thread of theirs may be held up."""
+STALLED_MS = 10_000
+"""For how long threads are held up once the faults are over."""
 COLD, COLD_MS = 3, 40
 """In cold worlds one file in so many is not in memory, for so long."""
 INDEXES = (".index", ".timeindex")
