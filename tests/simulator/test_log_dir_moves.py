@@ -157,7 +157,9 @@ def test_bytes_a_second_are_kept_to_and_may_be_changed() -> None:
     change(t, 4, "1", **{LIMIT.replace(".", "_"): "1"})
     assert ask(t, 1, 1 - there) == 0
     t.world.run_for(20_000)
-    assert home(t, 1) == there
+    change(t, 4, "1", **{LIMIT.replace(".", "_"): "0"})
+    t.world.run_for(20_000)
+    assert home(t, 1) == there, "none at all, and the broker goes on"
     change(t, 4, "1", **{LIMIT.replace(".", "_"): "1000000000"})
     t.until(lambda: moved(t, 1, 1 - there), 5_000)
 

@@ -388,6 +388,13 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     lab.world.run_for(5000)
     assert shown(active)[controller + "metadatalag"] == shown(standby)[controller + "metadatalag"] == 0
     assert shown(broker)[server + "metadatalag"] == 0
+    for one, name in ((active, "applied"), (active, "committed"), (standby, "applied"), (standby, "committed")):
+        assert shown(one)[f"{controller}last{name}recordoffset"] == one.node.quorum.raft.high_watermark - 1
+    applied = "kafka_server_brokermetadatametrics_last_applied_record_"
+    found, written_ms = shown(broker), broker.node.broker.metadata_timestamp_ms
+    assert found[applied + "offset"] == broker.node.broker.cache.image.next_offset - 1
+    assert found[applied + "timestamp"] == written_ms > 0
+    assert found[applied + "lag_ms"] == broker.node.runtime.now.wall_ms - written_ms > 0
     before = standby.node.quorum.raft.high_watermark
     standby.node.controller.replay = lambda batch: None
     broker.node.broker.replay = lambda batch: None

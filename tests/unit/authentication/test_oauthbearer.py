@@ -143,6 +143,8 @@ def test_names_of_claims_can_be_chosen() -> None:
 def test_an_oversized_token_is_refused_unread() -> None:
     with pytest.raises(Rejected, match="more than"):
         verdict("a" * (TOKEN_CHARACTERS_MAX + 1))
+    with pytest.raises(Rejected, match="no signed JWT"):
+        verdict("a" * TOKEN_CHARACTERS_MAX)
     with pytest.raises(Rejected, match="more than"):
         First(b"n,,\x01auth=Bearer " + b"a" * MESSAGE_BYTES_MAX + b"\x01\x01")
 

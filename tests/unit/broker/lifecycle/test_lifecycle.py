@@ -96,6 +96,8 @@ def test_catch_up_comes_first() -> None:
     story = Story()
     assert story.after(0, Metadata(0, -1, False)) is None
     assert story.after(5000, Metadata(40, 100, True)) is None
+    assert Metadata(0, 0, True).caught_up, "nothing is committed, and that is all there is"
+    assert not Metadata(1, 0, False).caught_up and not Metadata(0, -1, True).caught_up
     beat = story.after(10, Metadata(100, 100, True))
     assert beat == Heartbeat(BrokerState.ACTIVE, -1, story.wall, 99)
 

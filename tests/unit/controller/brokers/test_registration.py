@@ -7,7 +7,7 @@ import pytest
 from actors.controller.brokers import heartbeat_leases
 from actors.controller.brokers.controlled_shutdown import controlled_shutdown, moved_key
 from actors.controller.brokers.registration import DECISIONS, broker_heartbeat
-from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged
+from actors.metadata.ops import BrokerGone, BrokerSet, FeatureSet, PartitionsChanged
 from actors.wire.messages import message
 from tests.unit.controller.cluster import ACTIVE, FENCED, LISTENER, SHUTDOWN, Cluster
 
@@ -95,6 +95,21 @@ def test_a18_a_refused_newcomer(level, state, epoch, code, fields):
     reply = c.beat(**({"broker": 7, "epoch": -1} | fields))
     assert told(reply) == (code, state, epoch) and reply.lease_end_time_ms == 0
     assert c.ops == [] and not c.soft.leases
+
+
+@pytest.mark.parametrize(
+    "supported, code", [((0, 1), 0), ((1, 1), 0), ((1, 5), 0), ((2, 5), 35), ((0, 0), 35), (None, 35)]
+)
+def test_a16_a_newcomer_supports_each_level_that_is_finalized(supported, code):
+    c = Cluster()
+    c.image.replay(c.image.next_offset, FeatureSet("group.version", 1))
+    c.image.replay(c.image.next_offset, FeatureSet("share.version", 0))
+    feature = message("v28:BrokerHeartbeatRequest").Feature
+    features = [feature(name="metadata.format", min_supported_version=1, max_supported_version=2)]
+    if supported is not None:
+        low, high = supported
+        features.append(feature(name="group.version", min_supported_version=low, max_supported_version=high))
+    assert c.beat(7, -1, features=features).error_code == code
 
 
 def test_r631_176_level_1_the_first_phase_ends_with_the_first_answer():

@@ -67,6 +67,23 @@ def test_memory_above_the_budget_pauses_all_data_connections_until_it_falls() ->
     assert connections.bytes_held == 0
 
 
+def test_connections_are_read_again_below_three_quarters_of_the_budget() -> None:
+    connections = Connections(100)
+    opened(connections, 1)
+    kept, gone, last = (
+        connections.begin(opened(connections, id), frame(size)) for id, size in ((2, 74), (3, 26), (4, 1))
+    )
+    assert kept and gone and last
+    connections.throttle(0, 500)
+    assert sorted(connections.pauses) == [1, 2, 3, 4]
+    connections.answer(gone, [b"x"])
+    connections.throttle(0, 500)
+    assert connections.bytes_held == 75 and not connections.resumes
+    connections.answer(last, [b"x"])
+    connections.throttle(0, 500)
+    assert sorted(connections.resumes) == [1, 2, 3, 4]
+
+
 def test_a_follower_is_read_whatever_is_held_because_what_is_held_waits_for_it() -> None:
     connections = Connections(100)
     client, follower = opened(connections, 1), opened(connections, 2)

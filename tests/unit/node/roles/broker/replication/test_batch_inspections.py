@@ -79,7 +79,7 @@ def test_the_answer_names_the_records_that_are_refused(codec: int) -> None:
     for key in (b"k", None, b"k", None):
         builder.append(key, b"v")
     answer = outcome(sent(lab, builder.build()))
-    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_RECORD, -1)
     assert [one.batch_index for one in answer.record_errors] == [1, 3]
     assert all("key" in one.batch_index_error_message for one in answer.record_errors)
 
