@@ -26,6 +26,7 @@ from actors.host.cluster import early_supervisor, existing_directory, faults, lo
 from actors.host.cluster import plan as plans
 from actors.host.cluster.access import node_access
 from actors.host.cluster.early_supervisor import EarlySupervisor
+from actors.host.cluster.ended import ends_within, has_ended
 from actors.host.cluster.faults import Suffered
 from actors.host.cluster_error import ClusterError
 from actors.host.work import kernel, locks
@@ -39,6 +40,8 @@ SCAN_BYTES_PER_S = 10 << 20
 PROGRESS = ("started", "listening")
 """The events by which a node reports progress of its start."""
 STOP_TIMEOUT_S = 30.0
+KILLED_S = PARTING_S = 5.0
+"""How long in s a supervisor that was killed, and the thread that listens to one that has ended, are waited for."""
 ENDED_BY_OTHERS = (0, -signal.SIGTERM)
 """The exit codes of a supervisor that was told to stop, before it listens to signals too."""
 
@@ -135,13 +138,11 @@ class Cluster:
             self._process, self._early = self._early.process, None
         process = self._process
         if process is not None:
-            if process.poll() is None:
+            if not has_ended(process):
                 self._tell(process, do="stop", timeout_s=timeout_s)
-                try:
-                    process.wait(2 * timeout_s + 5)
-                except subprocess.TimeoutExpired:
+                if not ends_within(process, 2 * timeout_s + 5):
                     process.kill()
-                    process.wait()
+                    ends_within(process, KILLED_S)
             self._part(process)
         if self._temporary:
             shutil.rmtree(self.dir, ignore_errors=True)
@@ -169,12 +170,15 @@ class Cluster:
     @property
     def running(self) -> bool:
         """Whether the cluster was started and has not been stopped, by this program or by another."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and not has_ended(self._process)
 
     def refuse_crash(self) -> None:
         """Check that the supervisor is there or was told to stop. Raises ClusterError if it has ended otherwise."""
-        code = None if self._process is None else self._process.poll()
-        if code:
+        if self._process is None or not has_ended(self._process):
+            return
+        if self._listener is not None:
+            self._listener.join(PARTING_S)
+        if code := self._process.returncode:
             raise ClusterError(f"the supervisor ended with code {code}; {self.dir / 'supervisor.log'} may say why.")
 
     # ---- what it is
@@ -483,7 +487,10 @@ class Cluster:
         """Read the rest of the events of a supervisor that has ended; they say nothing about the next one."""
         self._process = None
         if self._listener is not None:
-            self._listener.join(5)
+            self._listener.join(PARTING_S)
+            self._listener = None
+        else:
+            process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
