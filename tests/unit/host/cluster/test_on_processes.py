@@ -233,17 +233,25 @@ def test_a_listener_that_breaks_does_not_make_the_cluster_deaf(
     assert "KeyError: 'mine'" in capsys.readouterr().err
 
 
-def test_a_stop_that_was_interrupted_can_be_hurried(tmp_path: Path) -> None:
+def test_a_stop_that_was_interrupted_can_be_hurried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second Ctrl-C of `rayft up`: it kills, and the command does not say before that all is stopped."""
-    cluster = Supervised(tmp_path)
-    told = []
-    cluster._process = process = Mock(poll=Mock(return_value=None), wait=Mock(side_effect=[KeyboardInterrupt, 0]))
-    cluster._tell = lambda process, **command: told.append(command)  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
+    cluster, told = Supervised(tmp_path), []
+    process = subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+
+    def tell(process: "subprocess.Popen[bytes]", **command: object) -> None:
+        told.append(command)
+        if len(told) == 2:
+            assert process.stdin is not None
+            process.stdin.close()
+
+    cluster._process, cluster._tell = process, tell  # type: ignore[method-assign]
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(on_processes, "ends_within", Mock(side_effect=KeyboardInterrupt))
         cluster.stop()
-    cluster.stop(timeout_s=0.0)
-    assert told == [{"do": "stop", "timeout_s": 30.0}, {"do": "stop", "timeout_s": 0.0}]
-    assert process.wait.call_count == 2 and not cluster.running
+    assert process.returncode is None
+    cluster.stop(timeout_s=10.0)
+    assert told == [{"do": "stop", "timeout_s": 30.0}, {"do": "stop", "timeout_s": 10.0}]
+    assert process.returncode == 0 and not cluster.running
     cluster.stop()
     assert len(told) == 2
 
