@@ -181,9 +181,9 @@ class MetadataLog:
         assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         while self.segments and self.segments[-1].base_offset >= end_offset and len(self.segments) > 1:
             segment = self.segments[-1]
+            self._end_at(segment.base_offset)
             segment.file.truncate(0)
-            self._discard(segment)
-            del self.segments[-1]
+            self._retire_last()
         if self.segments:
             segment = self.segments[-1]
             position = self._position(segment, end_offset)
@@ -191,21 +191,29 @@ class MetadataLog:
             segment.cut = True
             segment.forget(position)
             self.dirty[segment.base_offset] = segment
-        self.end_offset = end_offset
-        while self._tail and self._tail[-1].base_offset >= end_offset:
-            self._tail_bytes -= len(self._tail.pop().data)
-        self._cool()
+        self._end_at(end_offset)
 
     def restart_at(self, offset: int, now_ms: int) -> None:
-        """Throw everything away, and let the log begin, empty, at `offset`."""
+        """Throw everything away, and let the log begin, empty, at `offset`. Raises DiskFull: to be called again until there
+        is room; DiskFailed. The log has then what is left of it."""
         while self.segments:
-            self._discard(self.segments[-1])
-            del self.segments[-1]
-        self._tail.clear()
-        self._tail_bytes = 0
-        self._cool()
-        self.end_offset = offset
+            self._retire_last()
+        self._end_at(offset)
         self._begin(offset, now_ms)
+
+    def _retire_last(self) -> None:
+        """Take away the last segment. Raises DiskFull, DiskFailed: it is still there."""
+        segment = self.segments[-1]
+        self._discard(segment)
+        del self.segments[-1]
+        self._end_at(segment.base_offset)
+
+    def _end_at(self, offset: int) -> None:
+        """Note where the log ends, and forget what was behind."""
+        self.end_offset = offset
+        while self._tail and self._tail[-1].last_offset >= offset:
+            self._tail_bytes -= len(self._tail.pop().data)
+        self._cool()
 
     def delete_below(self, offset: int) -> None:
         """Give up segments that lie wholly below `offset`. The last one stays, and so does one in front of a segment

@@ -86,6 +86,8 @@ class QuorumReplica:
         self.other_use: Callable[[int], str | None] = lambda id: None
         """Tells what else an id stands for, as the controller of this node knows; it returns None if the id stands for
         nothing else."""
+        self._failed = False
+        """Whether the disk has failed in the middle of what raft wants: this node ends, and nothing more is done for it."""
         self._unwritten: Ready | None = None
         """A Ready that found no room on the disk; None: there is none. Nothing goes on before it is written. Never on a
         controller."""
@@ -273,6 +275,8 @@ class QuorumReplica:
 
     def advance(self) -> None:
         """Perform what raft wants until it wants nothing more; then replay, snapshot, sweep."""
+        if self._failed:
+            return
         raft, store = self.raft, self.store
         if raft.quiet(self._replay.applied) and not (
             self._replay.pending or self._unwritten or store.taken or store.log.missed or store.checkpoints.missed
@@ -295,6 +299,7 @@ class QuorumReplica:
             self._upkeep.keep_joined(self.identity.me.directory_id)
             self._upkeep.read_missed()
         except (DiskFailed, DiskFull) as failed:
+            self._failed = True
             self._runtime.stop(1, f"the metadata log cannot be written: {failed}")
             return
         if self._syncs.idle:

@@ -614,3 +614,37 @@ def test_a_segment_that_finds_no_room_for_its_name_gets_it_with_the_next_sync() 
     sync(disk, log)
     assert not any(segment.ahead for segment in log.segments)
     assert contents(new(disk, 300)) == plain([*made, batch(8)])
+
+
+@pytest.mark.parametrize("end", [None, 11])
+@pytest.mark.parametrize("fails_at", [0, 1, 2, 5])
+def test_a_cut_that_fails_on_its_way_leaves_a_log_that_knows_where_it_ends(end: int | None, fails_at: int) -> None:
+    """A node whose disk had failed under a received snapshot looked for what its first segments did not have, and fell over
+    that before it could say why it ended."""
+    disk = VirtualDisk()
+    made = filled(disk)
+    log = new(disk)
+    log.append([batch(80)], 0)
+    bases = [segment.base_offset for segment in log.segments]
+    assert len(bases) > 6
+    left, renames = len(bases) - fails_at, 0
+
+    def fails(operation: str, path: str) -> int:
+        nonlocal renames
+        renames += operation == "rename"
+        return errno.EIO if operation == "rename" and renames > fails_at else 0
+
+    disk.fault = fails
+    with pytest.raises(DiskFailed):
+        if end is None:
+            log.restart_at(500, 0)
+        else:
+            log.truncate(end)
+    disk.fault = None
+    assert [segment.base_offset for segment in log.segments] == bases[:left]
+    assert log.end_offset == (bases[left - 1] if end is not None else [*bases, 81][left])
+    for one in [*made, batch(80)]:
+        found = log.read(one.base_offset, 1)
+        assert found is not None and [each.data for each in found] == (
+            [one.data] if one.last_offset < log.end_offset else []
+        )
