@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t
 
-from fastpath.image.copy_on_write cimport PAGE, Generations
+from fastpath.image.copy_on_write cimport PAGE, Pages
 
 
 cdef struct Extent:                     # partitions number .. number+count-1 are rows row .. row+count-1
@@ -34,19 +34,11 @@ cdef class ChainPage:
     cdef Extent first[PAGE]
     cdef dict longer                    # place -> bytes of two extents and more; None: there are none
 
-    cdef ChainPage copied(self)
 
-
-cdef class Chains:
-    cdef list pages                     # ChainPage
-    cdef list stamps                    # generation in which each page was made; Invariant: len(stamps) == len(pages)
-    cdef Generations generations        # None in a frozen list
-    cdef readonly Py_ssize_t size
-
+cdef class Chains(Pages):               # pages: ChainPage
+    cdef Extent* extent_of(self, Py_ssize_t index) except NULL
     cpdef object get(self, Py_ssize_t index)
     cdef bint has(self, Py_ssize_t index) except -1
     cdef Py_ssize_t row_of(self, Py_ssize_t index, int32_t number) except -2
     cpdef int put(self, Py_ssize_t index, bytes chain) except -1
     cpdef Py_ssize_t append(self, bytes chain) except -1
-    cpdef Chains frozen(self)
-    cpdef Chains thawed(self, Generations generations)

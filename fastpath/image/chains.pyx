@@ -18,69 +18,52 @@ cdef Extent NOTHING = Extent(0, 0, NONE)
 cdef class ChainPage:
     """The chains of 4,096 topic rows."""
 
-    cdef ChainPage copied(self):
-        cdef ChainPage copy = ChainPage.__new__(ChainPage)
-        memcpy(copy.first, self.first, sizeof(self.first))
-        copy.longer = None if self.longer is None else dict(self.longer)
-        return copy
-
 
 @cython.final
-cdef class Chains:
+cdef class Chains(Pages):
     """Chains by topic row. Only the owner writes."""
 
-    def __init__(self, Generations generations):
-        self.pages = []
-        self.stamps = []
-        self.generations = generations
+    cdef object copied(self, object page):
+        cdef ChainPage old = <ChainPage>page, copy = ChainPage.__new__(ChainPage)
+        memcpy(copy.first, old.first, sizeof(copy.first))
+        copy.longer = None if old.longer is None else dict(old.longer)
+        return copy
 
-    def __len__(self):
-        return self.size
-
-    cpdef object get(self, Py_ssize_t index):
-        cdef ChainPage page
-        cdef Extent* extent
+    cdef Extent* extent_of(self, Py_ssize_t index) except NULL:
+        """The one extent of a topic row, or what its count says instead. Raises IndexError."""
         if index < 0 or index >= self.size:
             raise IndexError(index)
-        page = <ChainPage>self.pages[index >> PAGE_BITS]
-        extent = &page.first[index & (PAGE - 1)]
+        return &(<ChainPage>self.pages[index >> PAGE_BITS]).first[index & (PAGE - 1)]
+
+    cpdef object get(self, Py_ssize_t index):
+        cdef Extent* extent = self.extent_of(index)
         if extent.count > 0:
             return (<char*>extent)[:sizeof(Extent)]
         if extent.count == LONGER:
-            return page.longer[index & (PAGE - 1)]
+            return (<ChainPage>self.pages[index >> PAGE_BITS]).longer[index & (PAGE - 1)]
         return b"" if extent.count == EMPTY else None
 
     cdef bint has(self, Py_ssize_t index) except -1:
         """Whether the topic row is in use. Raises IndexError."""
-        if index < 0 or index >= self.size:
-            raise IndexError(index)
-        return (<ChainPage>self.pages[index >> PAGE_BITS]).first[index & (PAGE - 1)].count != NONE
+        return self.extent_of(index).count != NONE
 
     cdef Py_ssize_t row_of(self, Py_ssize_t index, int32_t number) except -2:
         """The row of a partition; -1: the topic has no such number. Raises IndexError."""
-        cdef Extent* extent
-        cdef object chain
-        if index < 0 or index >= self.size:
-            raise IndexError(index)
-        extent = &(<ChainPage>self.pages[index >> PAGE_BITS]).first[index & (PAGE - 1)]
-        if extent.count != LONGER:
-            if extent.number <= number and number - extent.number < extent.count:
-                return extent.row + (number - extent.number)
-            return -1
-        chain = self.get(index)
-        return find(<bytes>chain, number)
+        cdef Extent* extent = self.extent_of(index)
+        if extent.count == LONGER:
+            return find(self.get(index), number)
+        if extent.number <= number and number - extent.number < extent.count:
+            return extent.row + (number - extent.number)
+        return -1
 
     cpdef int put(self, Py_ssize_t index, bytes chain) except -1:
-        cdef Py_ssize_t number = index >> PAGE_BITS, place = index & (PAGE - 1)
+        cdef Py_ssize_t place = index & (PAGE - 1)
         cdef ChainPage page
         if index < 0 or index >= self.size:
             raise IndexError(index)
         if chain is not None and len(chain) % sizeof(Extent):
             raise ValueError(f"a chain of {len(chain)} bytes; an extent has {sizeof(Extent)}")
-        page = <ChainPage>self.pages[number]
-        if <long>self.stamps[number] <= self.generations.pinned:
-            page = self.pages[number] = page.copied()
-            self.stamps[number] = self.generations.current
+        page = <ChainPage>self.writable(index >> PAGE_BITS)
         if page.first[place].count == LONGER:
             del page.longer[place]
         page.first[place] = NOTHING
@@ -105,28 +88,7 @@ cdef class Chains:
             page = ChainPage.__new__(ChainPage)
             for place in range(PAGE):
                 page.first[place] = NOTHING
-            self.pages.append(page)
-            self.stamps.append(self.generations.current)
+            self.insert(index >> PAGE_BITS, page)
         self.size = index + 1
         self.put(index, chain)
         return index
-
-    cpdef Chains frozen(self):
-        cdef Chains copy = Chains.__new__(Chains)
-        copy.pages = list(self.pages)
-        copy.stamps = self.stamps
-        copy.generations = None
-        copy.size = self.size
-        return copy
-
-    cpdef Chains thawed(self, Generations generations):
-        cdef Chains copy = Chains.__new__(Chains)
-        copy.pages = list(self.pages)
-        copy.stamps = [0] * len(self.pages)
-        copy.generations = generations
-        copy.size = self.size
-        return copy
-
-    def differing(self, Chains older):
-        cdef Py_ssize_t i, known = len(older.pages)
-        return sum([i >= known or self.pages[i] is not older.pages[i] for i in range(len(self.pages))])

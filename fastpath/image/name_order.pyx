@@ -50,17 +50,13 @@ cdef Py_ssize_t place_in(list names, str name) noexcept:
     return low
 
 
-cdef class NameOrder:
+cdef class NameOrder(Pages):
     """Names and their rows. Only the owner writes."""
 
-    def __init__(self, Generations generations):
-        self.pages = []
-        self.stamps = []
-        self.generations = generations
-        self.size = 0
-
-    def __len__(self):
-        return self.size
+    cdef object copied(self, object page):
+        cdef NamePage old = <NamePage>page, copy = NamePage(list(old.names))
+        memcpy(copy.rows, old.rows, sizeof(copy.rows))
+        return copy
 
     cdef Py_ssize_t page_of(self, str name) noexcept:
         """The last page that begins at or below `name`; the first one if all begin above it."""
@@ -80,16 +76,6 @@ cdef class NameOrder:
         return compared(
             PyList_GET_ITEM((<NamePage>PyList_GET_ITEM(self.pages, page)).names, 0), <PyObject*>name
         )
-
-    cdef NamePage writable(self, Py_ssize_t page):
-        cdef NamePage old = <NamePage>self.pages[page], copy
-        if <long>self.stamps[page] > self.generations.pinned:
-            return old
-        copy = NamePage(list(old.names))
-        memcpy(copy.rows, old.rows, sizeof(copy.rows))
-        self.pages[page] = copy
-        self.stamps[page] = self.generations.current
-        return copy
 
     cpdef object get(self, str name):
         """The row of a name, or None."""
@@ -114,15 +100,14 @@ cdef class NameOrder:
                 return 0
             page = NamePage([name])
             page.rows[0] = value
-            self.pages.append(page)
-            self.stamps.append(self.generations.current)
+            self.insert(0, page)
             self.size = 1
             return 0
         index = self.page_of(name)
         page = <NamePage>self.pages[index]
         at = place_in(page.names, name)
         if at < len(page.names) and compared(PyList_GET_ITEM(page.names, at), <PyObject*>name) == 0:
-            page = self.writable(index)
+            page = <NamePage>self.writable(index)
             if row is not None:
                 page.rows[at] = value
                 return 0
@@ -140,13 +125,12 @@ cdef class NameOrder:
             right = NamePage(page.names[half:])
             memcpy(right.rows, page.rows + half, (NAMES - half) * sizeof(int32_t))
             if half < NAMES:
-                page = self.writable(index)
+                page = <NamePage>self.writable(index)
                 del page.names[half:]
-            self.pages.insert(index + 1, right)
-            self.stamps.insert(index + 1, self.generations.current)
+            self.insert(index + 1, right)
             if at >= half:
                 index, at = index + 1, at - half
-        page = self.writable(index)
+        page = <NamePage>self.writable(index)
         memmove(page.rows + at + 1, page.rows + at, (len(page.names) - at) * sizeof(int32_t))
         page.rows[at] = value
         page.names.insert(at, name)
@@ -170,21 +154,6 @@ cdef class NameOrder:
                 at += 1
             index, at = index + 1, 0
         return found
-
-    cpdef NameOrder frozen(self):
-        """The order as it is now. Take a generation before, and release it when the copy is not used any more."""
-        cdef NameOrder copy = NameOrder.__new__(NameOrder)
-        copy.pages = list(self.pages)
-        copy.stamps = self.stamps
-        copy.size = self.size
-        return copy
-
-    def thawed(self, Generations generations):
-        """An order that can be written, over the pages of this frozen one; as `PagedList.thawed`."""
-        cdef NameOrder copy = self.frozen()
-        copy.stamps = [0] * len(self.pages)
-        copy.generations = generations
-        return copy
 
     def check(self):
         """Assert the invariants."""
