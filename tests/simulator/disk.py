@@ -237,14 +237,15 @@ def _make_durable(file: object) -> None:
     file.inode.make_durable()
 
 
-def _replace(replacement: tuple[object, str, Content], departed: int | None) -> None:
-    """What the host does for a small file of a sync. Raises DiskFull, DiskFailed."""
+def _replace(replacement: tuple[object, str, Content], asked: int) -> None:
+    """What the host does for a small file of a sync. `asked`: the `departures` of its disk when the sync was asked for.
+    Raises DiskFull, DiskFailed."""
     disk, path, content = replacement
     assert isinstance(disk, VirtualDisk)
     directory = path.rpartition("/")[0]
     if directory in disk._left and not disk.holds(directory):
         return  # it was submitted in the turn in which its directory went
-    if departed is None or disk._left.get(directory, 0) <= departed:
+    if disk._left.get(directory, 0) <= asked:
         disk.replace(path, content)
 
 
@@ -491,31 +492,26 @@ class VirtualDisk:
 
     # -- what the host does for a Sync --------------------------------------------------------------------------------
 
-    @staticmethod
-    def departed(sync: Sync) -> Sequence[int]:
-        """The value of `departures` of each replacement's disk, those of runs first, when a sync is asked for."""
-        return sync.asked()
-
-    def sync(self, sync: Sync, departed: Sequence[int] = ()) -> None:
-        """Make files durable as they are, then replace small files, in order: none whose directory went since it was
-        submitted, as on the real host. Runs come first, beside each other. Raises DiskFailed, DiskFull."""
-        for _ in self.syncing(sync, departed):
+    def sync(self, sync: Sync) -> None:
+        """Make files durable as they are, then replace small files, in order: none whose directory went since it was asked
+        for, as on the real host. Runs come first, beside each other. Raises DiskFailed, DiskFull."""
+        for _ in self.syncing(sync):
             pass
 
-    def syncing(self, sync: Sync, departed: Sequence[int] = (), seed: int | None = None) -> Iterator[None]:
+    def syncing(self, sync: Sync, seed: int | None = None) -> Iterator[None]:
         """The same step by step. Which run goes on with each step is drawn by `seed`, or by how many syncs there were."""
         self.syncs += 1
         order = Random(self.syncs if seed is None else seed)
-        given = iter(departed)
+        asked = iter(sync.asked())
         yield from _beside([[partial(_make_durable, file) for file in run.files] for run in sync.runs], order)
         yield from _beside(
-            [[partial(_replace, one, next(given, None))] for run in sync.runs for one in run.replacements], order
+            [[partial(_replace, one, next(asked))] for run in sync.runs for one in run.replacements], order
         )
         for file in sync.files:
             _make_durable(file)
             yield
         for one in sync.replacements:
-            _replace(one, next(given, None))
+            _replace(one, next(asked))
             yield
 
     def _sync_step(self, path: str) -> None:

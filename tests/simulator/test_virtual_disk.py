@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from actors.ports import DiskFailed, Run, Sync
+from actors.ports import DiskFailed, Run, Sync, departures
 from tests.simulator.disk import VirtualDisk
 
 MARK = "t-0.1-future/arrived"
@@ -21,10 +21,10 @@ def disk() -> VirtualDisk:
 
 def test_a_small_file_is_not_written_where_its_directory_has_been_renamed_since() -> None:
     one = disk()
-    sync = Sync(0, (), [(one, MARK, b"1"), (one, "checkpoint", b"2")])
-    departed = one.departed(sync)
+    small = [(one, MARK, b"1"), (one, "checkpoint", b"2")]
+    sync = Sync(0, (), small, departures=departures(small, ()))
     one.rename("t-0.1-future", "t-0.1-delete")
-    one.sync(sync, departed)
+    one.sync(sync)
     assert one.names("") == ["checkpoint", "t-0.1-delete"]
 
 
@@ -32,19 +32,19 @@ def test_nor_where_it_was_submitted_at_the_end_of_the_turn_in_which_its_director
     one = disk()
     sync = Sync(0, (), [(one, MARK, b"1")])
     one.rename("t-0.1-future", "t-0.1-delete")
-    one.sync(sync, one.departed(sync))
+    one.sync(sync)
     assert one.names("") == ["t-0.1-delete"]
 
 
 def test_nor_where_another_directory_has_that_name_now() -> None:
     one = disk()
-    sync = Sync(0, (), [(one, MARK, b"1")])
-    departed = one.departed(sync)
+    small = [(one, MARK, b"1")]
+    sync = Sync(0, (), small, departures=departures(small, ()))
     one.remove("t-0.1-future")
     one.replace("t-0.1-future/0.log", b"")
-    one.sync(sync, departed)
+    one.sync(sync)
     assert one.names("t-0.1-future") == ["0.log"]
-    one.sync(sync, one.departed(sync))
+    one.sync(Sync(0, (), small))
     assert one.names("t-0.1-future") == ["0.log", "arrived"]
 
 
@@ -91,7 +91,7 @@ def test_a_power_cut_amid_runs_leaves_any_of_them_and_each_up_to_some_place() ->
     for seed in range(60):
         one = VirtualDisk()
         sync = Sync(0, (), [(one, "checkpoint", b"1")], runs=runs(one, 2))
-        for _ in islice(one.syncing(sync, one.departed(sync), seed), seed % 6):
+        for _ in islice(one.syncing(sync, seed), seed % 6):
             pass
         seen.add(tuple(durable(one, 2)))
         assert one.names("checkpoint") == []
@@ -103,7 +103,7 @@ def test_an_error_in_a_run_ends_that_run_and_is_told() -> None:
     sync = Sync(0, (), [(one, "checkpoint", b"1")], runs=runs(one, 3))
     one.sync_fails = lambda path: path == "t-1/1.log"
     with pytest.raises(DiskFailed) as failed:
-        one.sync(sync, one.departed(sync))
+        one.sync(sync)
     assert failed.value.errno == errno.EIO
     assert not one.exists("checkpoint") and not one.exists("t-0/epochs"), "small files come behind all files"
     one.sync_fails = None

@@ -128,8 +128,8 @@ class Process:
         self._replaced_us = dict.fromkeys(SyncClass, 0)
         """For each class the time at which its last sync with small files is done."""
         self._inbox: list[Callable[[], None]] = []
-        self._beside: dict[int, tuple[Sync, list[int]]] = {}
-        """Syncs under way with runs, by token, and what `VirtualDisk.departed` said of each."""
+        self._beside: dict[int, Sync] = {}
+        """Syncs under way with runs, by token."""
 
     @property
     def disks(self) -> list[VirtualDisk]:
@@ -200,12 +200,12 @@ class Process:
 
     def _break_off(self) -> None:
         """Of the runs that are made durable beside each other some are done, some begun, some not."""
-        for token, (sync, departed) in self._beside.items():
+        for token, sync in self._beside.items():
             # A draw of its own: what others draw stays as it is.
             seed = crc32(f"{self.world.seed} {self.name} {self.life} {token}".encode())
             steps = sum(len(run.files) + len(run.replacements) for run in sync.runs)
             with contextlib.suppress(DiskFailed, DiskFull):
-                for _ in islice(self.disk.syncing(sync, departed, seed), seed % (steps + 1)):
+                for _ in islice(self.disk.syncing(sync, seed), seed % (steps + 1)):
                     pass
         self._beside.clear()
 
@@ -286,15 +286,9 @@ class Process:
             if sync.replacements or any(run.replacements for run in sync.runs):
                 # As on the real host: two versions of a small file never overtake each other.
                 at = self._replaced_us[sync.kind] = max(at, self._replaced_us[sync.kind])
-            departed = self.disk.departed(sync)
             if sync.runs:
-                self._beside[sync.token] = sync, departed
-            world.at(
-                at,
-                lambda sync=sync, departed=departed: self._done(
-                    life, sync.token, lambda: self.disk.sync(sync, departed)
-                ),
-            )
+                self._beside[sync.token] = sync
+            world.at(at, lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)))
         for work in effects.work:
             world.after(
                 world.work_us(),
