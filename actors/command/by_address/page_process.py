@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from actors.host.cluster.ended import ends_within
 from actors.host.work.kernel import end_with_parent
 from actors.import_path import PACKAGE, python_path
 
@@ -49,11 +50,9 @@ def page_process(directory: Path, port: int, faults: "PageFaults | None" = None)
         yield told
     finally:
         process.terminate()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
+        if not ends_within(process, END_S):  # a second Ctrl-C may interrupt it
             process.kill()
-            process.wait()
+        process.wait()
 
 
 def _told(process: "subprocess.Popen[bytes]") -> tuple[str, str]:
