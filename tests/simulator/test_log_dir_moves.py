@@ -533,6 +533,31 @@ def test_a_copy_is_refused_whose_instance_an_earlier_version_counted_in_its_dire
     assert held(disks(t, 1)[0]) == held(disks(t, 1)[1]) == [""]
 
 
+def test_a_log_that_begins_before_its_broker_is_registered_counts_as_later_than_one_that_is_away() -> None:
+    """The other directory is empty at that start, and at the next one it is back with what was in it."""
+    t = filled()
+    process = t.cluster.brokers[2]
+    if home(t, 2) == 0:
+        assert ask(t, 2, 1) == 0
+        t.until(lambda: moved(t, 2, 1))
+    t.world.run_for(2_000)
+    t.stop(2)
+    away, process.more[0] = process.more[0], VirtualDisk()
+    process.more[0].id = b"an empty disk..."
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    assert home(t, 2) == 0
+    t.stop(1)
+    t.stop(3)
+    t.produce(b"only here")
+    process.kill()
+    process.more[0] = away
+    process.start()
+    t.world.run_for(10_000)
+    assert t.leader == 2 and home(t, 2) == 0
+    assert list(t.read()) == list(range(31))
+
+
 def test_what_a_power_cut_brings_back_of_the_move_before_the_last_goes() -> None:
     """The name that the log had before the first of two moves is back, as the sync of its directory never came."""
     t = OneTopic([1, 2, 3], SMALL, CONFIG, directories=3)

@@ -15,9 +15,9 @@ third line and the fifth file in eight bytes behind the id. A log of Apache Kafk
 behind the id.
 
 The number also tells two copies in two log directories apart: it is above all that were given out before, in any directory
-and in this broker's lives before. So it is the epoch of the broker, and behind it `LIFE_BITS` bits
-(`node/roles/broker/log/log_directories.py`). Earlier versions counted the logs of each directory by itself, unless another
-one was offline.
+and in this broker's lives before. So it is the epoch of the broker, or while it has none yet the end of its metadata, and
+behind that `LIFE_BITS` bits (`node/roles/broker/log/log_directories.py`). Earlier versions counted the logs of each
+directory by itself, unless another one was offline.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -89,7 +89,7 @@ class BrokerRole(BrokerParts):
             self.producer_id_blocks,
             self.driving,
         )
-        self.logs.directories.broker_epoch = lambda: self.lifecycle.epoch
+        self.logs.directories.life = self._life
         self._image_deltas = ImageDeltas(self.cache, self.replicas, self.logs)
         self.applier = MetadataApplier(
             runtime,
@@ -262,6 +262,12 @@ class BrokerRole(BrokerParts):
         if not self.replicas.proposals.idle and self.availability.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due
+
+    def _life(self) -> int:
+        """What is above the broker epochs of all lives before: before this one has any, the end of the metadata, since an
+        epoch is the offset of a registration there."""
+        epoch = self.lifecycle.epoch
+        return epoch if epoch >= 0 else self.cache.image.next_offset
 
     def _catch_up(self) -> None:
         if self.pushed_metadata is None:

@@ -70,8 +70,8 @@ class LogDirectories:
         self._formatted: set[Disk] = set()
         """Directories that had META at the start: without it they are not there any more."""
         self.full = FullDisks()
-        self.broker_epoch: Callable[[], int] = lambda: -1
-        """The epoch of this life of the broker; below 0: it has none yet."""
+        self.life: Callable[[], int] = lambda: 0
+        """A number of this life of the broker, above those of all lives before."""
 
     def read(self) -> None:
         """Read the small files of every directory. Start-up only. Raises DiskFailed."""
@@ -123,7 +123,7 @@ class LogDirectories:
 
     def next_instance(self, disk: Disk) -> int:
         """The instance of a log that begins in a directory now (rule 5)."""
-        above = max(max(0, self.broker_epoch()) << LIFE_BITS, *(one.instances for one in self._directories))
+        above = max(self.life() << LIFE_BITS, *(one.instances for one in self._directories))
         return self.of(disk).next_instance(above)
 
     def place(self, topic_id: bytes, number: int) -> Disk:
