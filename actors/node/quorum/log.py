@@ -38,7 +38,8 @@ from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 TAIL_BYTES_MAX = 2 << 20
 INDEX_BYTES = 4096
 """At least this many bytes between two entries of a segment's index."""
-READ_BYTES = 1 << 20
+READ_BYTES = 1 << 19
+"""The least that is read of a file at once."""
 NO_LIMIT = 1 << 62
 """An offset above every other."""
 SECTOR_BYTES = 512

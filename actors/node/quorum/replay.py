@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from actors.metadata.snapshot import InPieces
+from actors.node.quorum.log import READ_BYTES
 from actors.node.quorum.store import Store
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Batch, Buffer
 from actors.raft import Leadership, SnapshotId
 
-REPLAY_BYTES = 1 << 19
-"""The most bytes of committed batches that one turn replays."""
-READ_BYTES = 1 << 19
+REPLAY_BYTES = READ_BYTES
+"""About how many bytes of committed batches one turn replays: what one read of the file gives."""
 
 
 class NodeRole(Protocol):
@@ -81,7 +81,7 @@ class Replay:
         full = False
         while self.applied < high_watermark and budget > 0 and not full:
             start = self.applied
-            for batch in self._store.log.read(start, READ_BYTES) or ():
+            for batch in self._store.log.read(start, REPLAY_BYTES) or ():
                 if batch.last_offset >= high_watermark:
                     break
                 self._replay(batch)
