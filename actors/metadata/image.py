@@ -125,17 +125,15 @@ class Pin:
 
     def topics(self) -> list[tuple[bytes, int]]:
         """(topic id, row) by topic id as an unsigned number; hidden topics too."""
-        ids = self.columns.topic_ids
-        return sorted((ids.get(row), row) for row in range(len(self.names)) if self.names.get(row) is not None)
+        return sorted(_in_use(self.columns.topic_ids, self.names))
 
     def topics_by_first_byte(self) -> Iterator[list[tuple[bytes, int]]]:
         """(topic id, row) in the order of `topics`, in lists of topics whose ids begin with the same byte: one list of a
         million topics has 100 MB."""
         ids = self.columns.topic_ids
         rows = [array("i") for _ in range(256)]
-        for row in range(len(self.names)):
-            if self.names.get(row) is not None:
-                rows[ids.get(row)[0]].append(row)
+        for topic_id, row in _in_use(ids, self.names):
+            rows[topic_id[0]].append(row)
         for place, run in enumerate(rows):
             rows[place] = array("i")
             if run:
@@ -333,8 +331,7 @@ class Image(Columns):
 
     def topic_rows(self) -> list[tuple[bytes, int]]:
         """(topic id, row) of all topics by row, hidden ones too."""
-        ids, names = self.topic_ids, self.names
-        return [(ids.get(row), row) for row in range(len(names)) if names.get(row) is not None]
+        return list(_in_use(self.topic_ids, self.names))
 
     @property
     def open_transaction(self) -> int:
@@ -651,6 +648,11 @@ class _Arrivals:
         self._by_id.put(topic_id, -1)
         self._by_name.put(name, -1)
         self._names.put(row, None)
+
+
+def _in_use(ids: PagedList, names: PagedList) -> Iterator[tuple[bytes, int]]:
+    """(topic id, row) of the topic rows in use, by row."""
+    return ((ids.get(row), row) for row in range(len(names)) if names.get(row) is not None)
 
 
 def _store(table: Any, key: Any, value: Any) -> None:
