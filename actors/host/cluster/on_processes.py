@@ -115,9 +115,10 @@ class Cluster:
         if self._process is not None:
             self._part(self._process)
         self._forget()
-        self._process = self._supervisor()
-        self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
-        self._listener.start()
+        self._process = process = self._supervisor()
+        listener = threading.Thread(target=self._listen, args=(process,), name="rayft-cluster", daemon=True)
+        listener.start()
+        self._listener = listener  # not before it runs: nobody can wait for a thread that Ctrl-C has kept from it
         self._wait_started(timeout_s, patient)
         if not self._all_ready:
             late = sorted({member.name for member in self._plan.members} - self._ready)
@@ -496,9 +497,8 @@ class Cluster:
                 with contextlib.suppress(OSError):
                     stream.close()
 
-    def _listen(self) -> None:
-        process = self._process
-        assert process is not None and process.stdout is not None
+    def _listen(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout is not None
         for line in process.stdout:
             try:
                 event = json.loads(line)

@@ -88,3 +88,24 @@ def test_a_cluster_ends_wherever_ctrl_c_has_found_its_main_thread() -> None:
         assert each_instruction(lambda: cluster.running, lambda: is_free(process)) > 10
         each_instruction(cluster.refuse_crash, lambda: is_free(process))
     assert process.returncode == 0 and not cluster.running
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_start_that_is_interrupted_around_its_thread_ends_the_cluster(
+    runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can wait for a thread that was not started: that was said in place of the interruption, and files stayed."""
+    start = threading.Thread.start
+
+    def interrupted_start(thread: threading.Thread) -> None:
+        if thread.name != "rayft-cluster":
+            return start(thread)
+        if runs:
+            start(thread)
+        raise Interrupted
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted_start)
+    cluster = rayft.Cluster(controllers=1, brokers=0)
+    with pytest.raises(Interrupted), cluster:
+        pass
+    assert not cluster.running and not cluster.dir.exists()
