@@ -197,6 +197,8 @@ class MetadataLog:
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Throw everything away, and let the log begin, empty, at `offset`. Raises DiskFull: to be called again until there
         is room; DiskFailed. The log has then what is left of it."""
+        self._tail.clear()  # it may begin before the first segment, where `_end_at` does not reach it
+        self._tail_bytes = 0
         while self.segments:
             self._retire_last()
         self._end_at(offset)

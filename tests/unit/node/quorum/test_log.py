@@ -648,3 +648,19 @@ def test_a_cut_that_fails_on_its_way_leaves_a_log_that_knows_where_it_ends(end: 
         assert found is not None and [each.data for each in found] == (
             [one.data] if one.last_offset < log.end_offset else []
         )
+
+
+def test_a_log_that_begins_anew_has_nothing_in_memory_of_what_was_before_its_first_segment() -> None:
+    """Segments go once a snapshot has passed them, and what they had stays in memory for a while."""
+    disk = VirtualDisk()
+    filled(disk)
+    log = new(disk)
+    log.append([batch(80 + number) for number in range(40)], 0)
+    sync(disk, log)
+    log.delete_below(100)
+    assert 81 < log.start_offset <= 100 and log.read(81, 1) == [batch(81)], "it is still in memory"
+    log.restart_at(500, 0)
+    log.append([batch(500)], 0)
+    assert log.read(500, 1) == [batch(500)]
+    with pytest.raises(AssertionError, match="offset 81 is below the log's start 500"):
+        log.read(81, 1)
