@@ -35,6 +35,8 @@ SCRUBBED = "scrub-checkpoint"
 
 LIFE_BITS = 20
 """How many bits of such a number count the logs of one life of the broker."""
+INSTANCE_MAX = 1 << 62
+"""No broker comes to such a number; partition.metadata has room for twice as many."""
 
 Partition = tuple[str, int]
 """The name of a partition: (topic, number)."""
@@ -82,8 +84,10 @@ def identity(topic_id: bytes, instance: int) -> bytes:
 
 
 def instance_of(found: bytes) -> int:
-    """The instance in the bytes by which the fifth file names a log."""
-    return int.from_bytes(found[16:], "big")
+    """The instance in the bytes by which the fifth file names a log; 0 for one that no log has: a bit has rotted, and a log
+    with a higher one would not be found again."""
+    instance = int.from_bytes(found[16:], "big")
+    return instance if instance < INSTANCE_MAX else 0
 
 
 def encode_ids(ids: Mapping[Partition, bytes]) -> bytes:

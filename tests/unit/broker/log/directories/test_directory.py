@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.broker.log.directories.checkpoints import identity
+from actors.broker.log.directories.checkpoints import encode_ids, identity
 from actors.broker.log.directories.directory import (
     LogDirectory,
     parse_name,
@@ -171,6 +171,16 @@ def test_what_the_checkpoints_say_of_a_log_is_not_for_its_successor() -> None:
     assert directory.next_instance() == 3
     disk.remove("t-0")
     assert LogDirectory(disk).next_instance() == 2, "the checkpoints know of the first one"
+
+
+@pytest.mark.parametrize("rotted", [5 | 1 << 63, (1 << 63) - 1, 1 << 70], ids=["high bit", "highest", "longer"])
+def test_a_log_that_begins_is_found_again_whatever_the_checkpoints_say(rotted: int) -> None:
+    """A bit that rots in the file may make an instance that no partition.metadata can have."""
+    disk = VirtualDisk()
+    disk.replace("topic-id-checkpoint", encode_ids({("t", 0): ID + rotted.to_bytes(9, "big").lstrip(b"\0")}))
+    instance = LogDirectory(disk).next_instance()
+    write_identity(disk, "t-1", ID, instance)
+    assert read_identity(disk, "t-1") == (ID, instance)
 
 
 @pytest.mark.parametrize("number", ["-1", "x", "", str(1 << 63)])
