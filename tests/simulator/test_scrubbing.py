@@ -541,6 +541,25 @@ def test_a_replica_whose_file_the_device_has_failed_once_while_it_was_mended_is_
     assert _files(t, broker)[FILE] == sound[FILE]
 
 
+def test_the_only_replica_is_not_given_up_for_a_file_that_fails() -> None:
+    """Nobody could give it back, and all that is in other files would be unreadable too."""
+    t = _written(replicas=[1])
+    process, tries = t.cluster.brokers[1], []
+
+    def failing(operation: str, path: str) -> int:
+        if operation != "read" or path != FILE:
+            return 0
+        tries.append(path)
+        return errno.EIO
+
+    process.disk.fault = failing
+    t.until(lambda: bool(tries))
+    _passed(t, 1)
+    assert process.stopped_with is None and not t.partition(1).unreadable
+    answer = t.fetch(11)
+    assert answer.error_code == 0 and [one.base_offset for one in batches.headers(answer.records)] == [11]
+
+
 @pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000000.index", "leader-epoch-checkpoint"])
 @pytest.mark.parametrize("directory", [0, 1])
 def test_a_sync_of_what_was_mended_that_fails_is_final(

@@ -16,7 +16,8 @@
    has these offsets sound, in other batches, the replica is given up as a whole as if a reader had found the damage
    (`unreadable_storage.py`).
 7. An error of the device is the directory's, as anywhere else, and says nothing about what is in it. A log in a directory
-   that the broker goes on with, in which two readings end so, is given up as one that a reader could not read.
+   that the broker goes on with, in which two readings end so, is given up as one that a reader could not read, where
+   another replica is in sync.
 8. A sync of a log's files that fails is final, as that of a flush: it is unknown what of a log is lost then. The directory
    goes offline, or this broker stops.
 """
@@ -332,7 +333,7 @@ class Scrubber:
             return
         if self._failing.get(partition) is not log:
             self._failing[partition] = log
-        elif not partition.unreadable:
+        elif not partition.unreadable and any(one != self._cache.me for one in partition.isr.isr):
             partition.unreadable = True
             self._replicas.unreadable[partition] = None
             self._runtime.log.error(f"{partition!r} cannot be read at rest, twice, and is given up here: {error}")
