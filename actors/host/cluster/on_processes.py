@@ -116,9 +116,8 @@ class Cluster:
             self._part(self._process)
         self._forget()
         self._process = process = self._supervisor()
-        listener = threading.Thread(target=self._listen, args=(process,), name="rayft-cluster", daemon=True)
-        listener.start()
-        self._listener = listener  # not before it runs: nobody can wait for a thread that Ctrl-C has kept from it
+        self._listener = threading.Thread(target=self._listen, args=(process,), name="rayft-cluster", daemon=True)
+        self._listener.start()
         self._wait_started(timeout_s, patient)
         if not self._all_ready:
             late = sorted({member.name for member in self._plan.members} - self._ready)
@@ -487,10 +486,10 @@ class Cluster:
     def _part(self, process: "subprocess.Popen[bytes]") -> None:
         """Read the rest of the events of a supervisor that has ended; they say nothing about the next one."""
         self._process = None
-        if self._listener is not None:
-            self._listener.join(PARTING_S)
-            self._listener = None
-        else:
+        listener, self._listener = self._listener, None
+        if listener is not None and listener.is_alive():
+            listener.join(PARTING_S)
+        else:  # there is none, it has ended, or an interruption has kept it from its start
             process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -95,17 +96,19 @@ def test_a_start_that_is_interrupted_around_its_thread_ends_the_cluster(
     runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody can wait for a thread that was not started: that was said in place of the interruption, and files stayed."""
-    start = threading.Thread.start
+    start, listeners = threading.Thread.start, []
 
     def interrupted_start(thread: threading.Thread) -> None:
         if thread.name != "rayft-cluster":
             return start(thread)
+        listeners.append(thread)
         if runs:
             start(thread)
         raise Interrupted
 
     monkeypatch.setattr(threading.Thread, "start", interrupted_start)
-    cluster = rayft.Cluster(controllers=1, brokers=0)
+    cluster = rayft.Cluster(controllers=1, brokers=0, on_event=lambda event: time.sleep(0.2))
     with pytest.raises(Interrupted), cluster:
         pass
     assert not cluster.running and not cluster.dir.exists()
+    assert len(listeners) == 1 and not listeners[0].is_alive(), "nobody closes what it reads"
