@@ -6,7 +6,8 @@ pieces of the files and looks at columns of headers. Only batches of idempotent 
 Leader epochs never fall in a log. Where they do, a bit of one has rotted, which no checksum covers, or a power cut has
 brought back the end of an older history. The batches that say too much or too little are the fewer ones: they are left out,
 so that the table says what the others say, and scrubbing finds those and puts them back as another replica has them. One
-between two epochs is of the one that it differs from by a bit, or else of the later one.
+between two epochs is of the one that it differs from by a bit. Otherwise, or where that may be either, it is of the later
+one: a follower must not take a batch of its own, which is of the earlier one, for the leader's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.broker.log.leader_epochs import EpochCache
+from actors.broker.log.leader_epochs import UNDEFINED_EPOCH, EpochCache
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import Producers
 from actors.broker.log.producers.transaction_index import Aborted, aborted
@@ -122,7 +123,9 @@ def _enter(epochs: EpochCache, runs: list[Run]) -> None:
             before = place
             continue
         for left_out in reversed(runs[before + 1 : place]):
-            if left_out.start < 0 or (before >= 0 and _rotted(left_out, runs[before].epoch)):
+            if left_out.start < 0 or left_out.epoch == UNDEFINED_EPOCH:
+                break
+            if before >= 0 and _rotted(left_out, runs[before].epoch) and not _rotted(left_out, run.epoch):
                 break
             start = left_out.start
         epochs.assign(run.epoch, start)
@@ -131,23 +134,25 @@ def _enter(epochs: EpochCache, runs: list[Run]) -> None:
 
 def _rotted(run: Run, epoch: int) -> bool:
     """Whether these may be batches of an epoch of which one bit has rotted."""
-    return run.batches == 1 and (run.epoch ^ epoch).bit_count() == 1
+    return run.batches == 1 and ((run.epoch ^ epoch) & 0xFFFF_FFFF).bit_count() == 1
 
 
 def _fitting(runs: list[Run]) -> list[int]:
-    """The places of the runs whose epochs do not fall, with the most batches."""
-    if all(before.epoch <= run.epoch for before, run in pairwise(runs)) or len(runs) > RUNS_MAX:
-        return list(range(len(runs)))
-    epoch, most = np.array([run.epoch for run in runs]), np.array([run.batches for run in runs])
-    before = np.full(len(runs), -1)
-    for place in range(1, len(runs)):
+    """The places of the runs whose epochs do not fall, with the most batches. One below 0 is no epoch."""
+    places = [place for place, run in enumerate(runs) if run.epoch >= 0]
+    said = [runs[place] for place in places]
+    if all(before.epoch <= run.epoch for before, run in pairwise(said)) or len(said) > RUNS_MAX:
+        return places
+    epoch, most = np.array([run.epoch for run in said]), np.array([run.batches for run in said])
+    before = np.full(len(said), -1)
+    for place in range(1, len(said)):
         below = np.flatnonzero(epoch[:place] <= epoch[place])
         if len(below):
             before[place] = below[-1 - int(np.argmax(most[below][::-1]))]
             most[place] += most[before[place]]
-    place, found = len(runs) - 1 - int(np.argmax(most[::-1])), list[int]()
+    place, found = len(said) - 1 - int(np.argmax(most[::-1])), list[int]()
     while place >= 0:
-        found.append(place)
+        found.append(places[place])
         place = int(before[place])
     return found[::-1]
 

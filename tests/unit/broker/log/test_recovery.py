@@ -426,7 +426,7 @@ def test_a_bit_of_an_epoch_that_rotted_takes_no_segment_away(bit: int) -> None:
     assert (again.log.damaged is not None) is (bit == 0x40)
 
 
-@pytest.mark.parametrize("flipped", [(12, 0x04), (14, 0x20), (15, 0x40), (15, 0x01), (15, 0x08)])
+@pytest.mark.parametrize("flipped", [(12, 0x80), (12, 0x04), (14, 0x20), (15, 0x40), (15, 0x01), (15, 0x08)])
 @pytest.mark.parametrize("recovery_point", [0, 8])
 def test_a_bit_of_an_epoch_that_rotted_is_not_what_the_table_says(
     flipped: tuple[int, int], recovery_point: int
@@ -468,7 +468,33 @@ def test_an_epoch_that_falls_for_good_is_of_the_fewer_batches() -> None:
         data[header.position + 15] = epoch
     disk.files[log.segments[0].log.path].make_durable()
     again = reopen(log, recovery_point=0).log
-    assert (again.epochs.epochs, again.epochs.starts) == ((3, 5), (0, 5))
+    assert (again.epochs.epochs, again.epochs.starts) == ((3, 5), (0, 4))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ((5, 5, 5, 4, 6, 6, 6, 6), ((5, 6), (0, 3))),
+        ((5, 5, 5, 7, 6, 6, 6, 6), ((5, 6), (0, 3))),
+        ((5, 5, 5, -1, -1, -1, -1, -1), ((5,), (0,))),
+        ((-1, -1, -1, 5, 5, 5, 6, 5), ((5,), (3,))),
+        ((5, 5, -1, -1, 6, 6, 5, 6), ((5, 6), (0, 4))),
+    ],
+)
+def test_what_may_be_of_two_epochs_is_of_the_later_one_and_none_is_no_epoch(
+    said: tuple[int, ...], expected: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    log = new()
+    for _ in said:
+        put(log, build(), epoch=3)
+    flush(log)
+    disk = _disk(log)
+    inode = disk.files[log.segments[0].log.path]
+    for header, epoch in zip(batch.headers(bytes(inode.data)), said, strict=True):
+        inode.data[header.position + 12 : header.position + 16] = epoch.to_bytes(4, "big", signed=True)
+    inode.make_durable()
+    again = reopen(log, recovery_point=0).log
+    assert (again.epochs.epochs, again.epochs.starts) == expected
 
 
 def test_an_unclean_start_looks_at_the_end_of_each_segment_once() -> None:
