@@ -503,14 +503,20 @@ def back(t: OneTopic, place: int, kept: dict[str, bytes]) -> None:
     t.cluster.brokers[1].start()
 
 
-def test_a_copy_that_no_move_has_left_is_set_aside() -> None:
-    """The old directory is back with what was on it long before the move, or before the replica began anew."""
-    t = filled()
+def moved_away(t: OneTopic) -> tuple[int, dict[str, bytes]]:
+    """Move the replica of broker 1. Returns the place of the directory that held it, and the files as they were there."""
     old = home(t, 1)
     t.world.run_for(500)
     kept = kept_files(disks(t, 1)[old])
     assert ask(t, 1, 1 - old) == 0
     t.until(lambda: moved(t, 1, 1 - old))
+    return old, kept
+
+
+def test_a_copy_that_no_move_has_left_is_set_aside() -> None:
+    """The old directory is back with what was on it long before the move, or before the replica began anew."""
+    t = filled()
+    old, kept = moved_away(t)
     back(t, old, kept)
     t.until(lambda: broker(t, 1).replicas.get("t", 0) is not None and home(t, 1) == 1 - old)
     whole(t, 30)
@@ -521,11 +527,7 @@ def test_a_copy_that_no_move_has_left_is_set_aside() -> None:
 
 def test_a_copy_is_refused_whose_instance_an_earlier_version_counted_in_its_directory() -> None:
     t = filled()
-    old = home(t, 1)
-    t.world.run_for(500)
-    kept = kept_files(disks(t, 1)[old])
-    assert ask(t, 1, 1 - old) == 0
-    t.until(lambda: moved(t, 1, 1 - old))
+    old, kept = moved_away(t)
     process, identity = t.cluster.brokers[1], f"{DIRECTORY}/partition.metadata"
     kept[identity] = kept[identity].partition(b"\ninstance")[0]
     back(t, old, kept)
