@@ -151,9 +151,10 @@ class BrokerRole(BrokerParts):
                 self._requests.listen(listener.name)
 
     def load(self, data: Buffer | InPieces, snapshot: Any) -> None:
-        """Replace the image by a snapshot and compare everything."""
-        self.cache.image = Image()
-        self._snapshots.load(self.cache.image, data, snapshot)
+        """Replace the image by a snapshot and compare everything. Where that cannot be read now, the image stays."""
+        image = Image()
+        self._snapshots.load(image, data, snapshot)
+        self.cache.image = image
         self.quotas.changed()
         self._count_partitions()
         self.applier.loaded(self._image_deltas.whole)

@@ -160,11 +160,11 @@ class ControllerRole:
         """Begin after the recovery of the quorum; nothing is left to do here."""
 
     def load(self, data: Buffer | InPieces, snapshot: Any) -> None:
-        """Replace the image by a snapshot."""
+        """Replace the image by a snapshot. Where that cannot be read, the image stays."""
         assert not self.active, "a leader loads no snapshot"
-        level = self._level()
-        self.image = Image()
-        self.snapshotting.load(self.image, data, snapshot)
+        level, image = self._level(), Image()
+        self.snapshotting.load(image, data, snapshot)
+        self.image = image
         self._note_level(level)
         self._committed_level = self._level()
 
