@@ -172,8 +172,8 @@ class Checkpoints:
     def _drop_part(self) -> None:
         if self._part is not None:
             path, file = self._part[1].path, self._part[1]
-            self._part = None
             self.disk.rename(path, path + DELETED)
+            self._part = None
             self.garbage.append((path + DELETED, file))
 
     # -- keeping

@@ -127,6 +127,19 @@ def test_another_snapshot_or_a_new_beginning_takes_the_place_of_what_was_receive
     assert third.size == 5 and held.receives(third) and not held.receives(second)
 
 
+def test_what_was_received_and_finds_no_room_for_its_other_name_goes_with_the_next_try() -> None:
+    """On a disk that is full already it lay there until the next start."""
+    disk, held = made()
+    first = held.write_part(OLD, 0, b"half")
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "rename" else 0
+    with pytest.raises(DiskFull):
+        held.write_part(NEW, 0, b"other")
+    disk.fault = None
+    second = held.write_part(NEW, 0, b"other")
+    assert held.receives(second) and held.garbage == [(held.path(OLD) + PART + DELETED, first)]
+    assert not disk.exists(held.path(OLD) + PART)
+
+
 def test_what_is_not_kept_goes_by_another_name_first() -> None:
     disk, held = made(OLD, NEW)
     held.head()
