@@ -33,9 +33,13 @@ def old_files_are_kept_after_a_move() -> Sequence[Patch]:
 
 
 @mistake("relocated")
-def moves_leave_no_marks() -> Sequence[Patch]:
-    """A broker that dies right after a move finds two copies, and does not know which one counts."""
-    return [instead(claims, "_took_over", lambda disk, other, name: False)]
+def copies_are_not_told_apart() -> Sequence[Patch]:
+    """A broker that dies right after a move finds two copies, and looks neither at the marks of the move nor which one began
+    later."""
+    return [
+        instead(claims, "_took_over", lambda disk, other, name: False),
+        instead(claims, "_began_later", lambda found, other: False),
+    ]
 
 
 @mistake("relocated")
