@@ -13,7 +13,7 @@ This file alone decides when a directory fails and what is in it afterwards. Rul
 3. A directory that is cut or new has lost data. So the failure is guarded as a power cut is: every partition keeps
    another sound member of its ISR, and nothing else is done to brokers until the broker has given up the replicas
    there. If there is no such guard, or the broker does not notice in time, no data is lost: the directory is whole, or
-   away. An operator takes copies away that are out of date: of replicas which have begun anew in the first directory.
+   away. Replicas may have begun anew in the first directory by then: of the two copies the broker takes the later one.
 4. While it is away, the last member of an ISR has no files. Kafka promises that no replica leads the partition then.
    The old directory brings everything back. What was written into the empty one meanwhile is lost when the old one
    returns, so this return is guarded too.
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.log.directories.directory import ARRIVED, LEAVING, partition_name, read_moves, read_topic_id
+from actors.broker.log.directories.directory import partition_name
 from actors.broker.log.directories.losses import DIRECTORY_IDS
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process
@@ -198,9 +198,7 @@ class FailingDirectories:
         faults.counts[f"log directory is {kind}"] += 1
         if kind == "cut":
             disk.crash(faults.world.power)
-        if kind in ("whole", "cut"):
-            self._take_old_copies_away(process, disk)
-        elif kind in ("new", "away"):
+        if kind in ("new", "away"):
             process.more[0] = empty = VirtualDisk()
             empty.id = self._choose.randbytes(15) + b"n"
         if kind == "away":
@@ -208,19 +206,6 @@ class FailingDirectories:
             self._later(self.back_ms, lambda: self._restart(away, self._return))
         elif self._left:
             self._later(AGAIN_MS, self._fail)
-
-    @staticmethod
-    def _take_old_copies_away(process: Process, repaired: VirtualDisk) -> None:
-        """A replica that was here, went to other brokers and came back lies in the first directory now. A broker does not
-        start with both copies, unless a move has left one behind: an operator takes the one away that is out of date."""
-        here = process.disk
-        for name in repaired.listed(""):
-            same = read_topic_id(here, name) == read_topic_id(repaired, name) is not None
-            move = read_moves(here, name, LEAVING) or read_moves(here, name, ARRIVED)
-            if same and (
-                not move or move[0] not in (*read_moves(repaired, name, LEAVING), *read_moves(repaired, name, ARRIVED))
-            ):
-                repaired.remove(name)
 
     def _release(self) -> None:
         """The faults are over. A guarded broker whose process goes on has lost nothing, so its guard ends."""
@@ -252,15 +237,12 @@ class FailingDirectories:
         return self._faults._guarded(process)
 
     def _return(self, process: Process) -> None:
-        """The old directory is there again, without what is in the first one by now."""
+        """The old directory is there again."""
         assert self._away is not None
         _, disk = self._away
         if self._bare(process):
             process.disk.remove(DIRECTORY_IDS)
         self._away = None
-        for name in disk.listed(""):
-            if process.disk.found(f"{name}/partition.metadata"):
-                disk.remove(name)
         process.more[0] = disk
         self._faults.world.say(process.name, "its old second log directory is back")
         if self._left:
