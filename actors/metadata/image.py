@@ -250,7 +250,9 @@ class Image(Columns):
 
     def topic_name(self, topic: int) -> str:
         """The name of a topic row in use."""
-        return str(self.names.get(topic))
+        name = self.names.get(topic)
+        assert name is not None, f"topic row {topic} is not in use"
+        return str(name)
 
     def topics(self) -> Iterator[int]:
         """Rows of all topics that are not hidden, by name. A topic that is deleted during the iteration is left out, and one

@@ -116,7 +116,9 @@ class Moment:
 
     def topic_name(self, row: int) -> str:
         """The name of a topic, by its row in use."""
-        return str(self.pin.names.get(row))
+        name = self.pin.names.get(row)
+        assert name is not None, f"topic row {row} is not in use"
+        return str(name)
 
     def is_deleted(self, row: int) -> bool:
         """Whether a topic is being deleted, by its row in use."""

@@ -20,6 +20,7 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
 )
+from actors.replay.columns.moment import Moment, QuorumRecords
 
 T = bytes(range(16))
 U = bytes(range(1, 17))
@@ -172,6 +173,17 @@ def test_a_hidden_topic_keeps_its_name():
     assert image.name_taken("t") and image.topic_count == 0
     image.replay(image.next_offset, TopicGone(T))
     assert not image.name_taken("t")
+
+
+def test_a_row_that_is_not_in_use_has_no_name():
+    """It had one, 'None', which a topic may have."""
+    image = image_of(*topic(), *topic("u", U))
+    row = image.topic("t")
+    image.replay(image.next_offset, TopicGone(T))
+    for named in (image, Moment.of(image, QuorumRecords())):
+        assert named.topic_name(image.topic("u")) == "u"
+        with pytest.raises(AssertionError, match=f"topic row {row} is not in use"):
+            named.topic_name(row)
 
 
 def test_more_replicas_than_bits():
