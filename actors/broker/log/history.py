@@ -102,7 +102,7 @@ def _collect_epochs(runs: list[Run], found: Columns, offset: int, behind: int) -
     epoch, base_offset, last_offset = (found[name][wanted] for name in ("epoch", "base_offset", "last_offset"))
     if not len(epoch):
         return behind
-    rows = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+    rows = np.flatnonzero(np.diff(epoch, prepend=~epoch[0]))
     for row, end in zip(rows, [*rows[1:], len(epoch)], strict=True):
         if runs and runs[-1].epoch == epoch[row]:
             runs[-1] = runs[-1]._replace(batches=runs[-1].batches + int(end - row))

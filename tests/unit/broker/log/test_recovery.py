@@ -471,6 +471,7 @@ def test_an_epoch_that_falls_for_good_is_of_the_fewer_batches() -> None:
     assert (again.epochs.epochs, again.epochs.starts) == ((3, 5), (0, 4))
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -479,6 +480,7 @@ def test_an_epoch_that_falls_for_good_is_of_the_fewer_batches() -> None:
         ((5, 5, 5, -1, -1, -1, -1, -1), ((5,), (0,))),
         ((-1, -1, -1, 5, 5, 5, 6, 5), ((5,), (3,))),
         ((5, 5, -1, -1, 6, 6, 5, 6), ((5, 6), (0, 4))),
+        ((-(1 << 31), 0, 0, 0), ((0,), (0,))),
     ],
 )
 def test_what_may_be_of_two_epochs_is_of_the_later_one_and_none_is_no_epoch(
