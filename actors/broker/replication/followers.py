@@ -65,7 +65,8 @@ class Follower:
         self.log_end = position.offset
         self.log_start = position.log_start
         self.broker_epoch = position.broker_epoch
-        self.fetch_ms = position.mono_ms
+        # A fetch that came before this replica led, or waited behind a later one, is noted with the time at which it came.
+        self.fetch_ms = max(self.fetch_ms, position.mono_ms)
         self.fetch_leader_end = position.leader_end
 
     def passed(self, leader_end: int, heard_ms: int) -> None:

@@ -64,17 +64,20 @@ class Retention:
 
 
 class Cleaning:
-    """Whether all compacted logs have been clean since the faults have ended. One that is set aside need not be, if its
-    device has failed in this life of its broker, or bits have rotted."""
+    """Whether all compacted logs have been cleaned as far as they were dirty at the first look since the faults have
+    ended. One that is set aside need not be, if its device has failed in this life of its broker, or bits have rotted."""
 
     name = "what_is_dirty_is_cleaned"
 
     def __init__(self, topics: Collection[str], was_rotten: Callable[[str], bool]) -> None:
         self._topics, self._was_rotten = topics, was_rotten
+        self._ends: dict[tuple[str, bytes, int], int] = {}
+        """Up to where a log was dirty at the first look: what is sealed later need not be clean, since a busy producer seals
+        without end."""
         self._clean = set[tuple[str, bytes, int]]()
 
     def dirty(self, processes: Collection[Any]) -> str:
-        """A log that was dirty at each look until now; empty: there is none."""
+        """A log that has not been cleaned as far as it was dirty at the first look; empty: there is none."""
         left = ""
         for process in processes:
             broker = process.node.broker if process.node is not None else None
@@ -90,6 +93,8 @@ class Cleaning:
                 upper = min(partition.high_watermark, log.recovery_point)
                 ends = [log.end_of(one) for one in sealed]
                 dirty = [end for end in ends if log.cleaned_offset < end <= upper]
+                until = self._ends.setdefault(key, max(dirty, default=0))
+                dirty = [end for end in dirty if end <= until]
                 if dirty:
                     left = f"{partition!r} of {process.name} is dirty from {log.cleaned_offset} to {dirty[-1]}"
                 else:

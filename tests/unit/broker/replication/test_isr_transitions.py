@@ -307,6 +307,15 @@ def test_a_follower_one_round_trip_behind_is_caught_up() -> None:
     assert not follower.lags(500, 60_000, 30_000)
 
 
+def test_a_fetch_that_came_before_its_leader_led_does_not_turn_back_time() -> None:
+    follower = Follower(2, 1_000)
+    follower.fetched(Position(10, 0, 22, 20, 990))
+    assert (follower.caught_up_ms, follower.fetch_ms) == (1_000, 1_000)
+    follower.fetched(Position(20, 0, 22, 30, 1_500))
+    follower.fetched(Position(20, 0, 22, 30, 1_400))
+    assert (follower.caught_up_ms, follower.fetch_ms) == (1_000, 1_500)
+
+
 def test_an_idle_follower_does_not_lag_when_the_leader_appends() -> None:
     follower = Follower(2, 0)
     follower.fetched(Position(10, 0, 22, 10, 0))
