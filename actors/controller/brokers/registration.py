@@ -167,12 +167,8 @@ def _cannot_be_told(state: State, claim: HeartbeatClaim, now: Now) -> bool:
 
 def _lacks_features(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     """Whether some finalized level lies outside the range that the broker supports (A16)."""
-    supported = {name: (low, high) for name, low, high in _features(claim.request)}
-    for name, level in state.image.features().items():
-        low, high = supported.get(name, (0, 0))
-        if level > 0 and not low <= level <= high:
-            return True
-    return False
+    supported = {name: range(low, high + 1) for name, low, high in _features(claim.request)}
+    return any(level not in supported.get(name, ()) for name, level in state.image.features().items())
 
 
 def _stale(state: State, claim: HeartbeatClaim, now: Now) -> bool:
