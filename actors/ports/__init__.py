@@ -141,7 +141,8 @@ class Disk(Protocol):
         """The sorted names in a directory; empty when it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name exists. Raises DiskFailed."""
+        """Whether a file or directory of that name exists. Raises DiskFull where the kernel has no memory to say it,
+        DiskFailed."""
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory; what had the new name is gone. It is durable after a `Sync` that names its directory.

@@ -40,7 +40,7 @@ from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.broker.log.truncation import note_cut, rebuild_producers, truncate_fully
-from actors.ports import Disk, DiskFull
+from actors.ports import Disk, DiskFailed, DiskFull
 from actors.settings.topics import TopicSettings
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
@@ -94,10 +94,21 @@ def recover(
     """Open a log. `recovery_point`, `log_start_offset` and `cleaned_offset` (-1: none) are those of the checkpoints.
     Start-up only: it blocks.
 
-    Raises DiskFailed, naming file and position, where the disk cannot be read.
+    Raises DiskFailed, naming file and position, where the disk cannot be read; DiskFull: to be called again when there is
+    room and a descriptor for it. Then no file is open.
     """
     log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes, instance)
     log.cleaned_offset = max(log.cleaned_offset, cleaned_offset)
+    try:
+        return _recovered(log, clean, recovery_point, now_ms)
+    except (DiskFull, DiskFailed):
+        log.release()
+        raise
+
+
+def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> Recovered:
+    disk, directory, settings = log.disk, log.directory, log.settings
+    log_start_offset = log.log_start_offset
     doubtful = _finish_swaps(log)
     bases, aborting, leftovers = _tidy(log)
     if not bases:

@@ -41,7 +41,7 @@ class Offline(enum.Enum):
     """Why the files of a replica cannot be used."""
 
     FAILED = "its log directory failed, or its files cannot be read, or its name is not free"
-    """Lasts until the process is restarted, or the name is free."""
+    """Lasts until the process is restarted, or the name is free, or there is room and a descriptor to open its files."""
     REMOVED = "its files were removed under the running broker"
     """Lasts until a new process begins: the replica's leader still knows how far its log went, so only a new process
     may fetch it anew."""

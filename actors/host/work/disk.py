@@ -520,7 +520,7 @@ class LocalDisk:
             raise self.error(error, f"list failed: {error.strerror}", path) from None
 
     def exists(self, path: str) -> bool:
-        """Whether something has that path. Raises DiskFailed."""
+        """Whether something has that path. Raises DiskFull, DiskFailed."""
         absolute = f"{self.root}/{path}"
         try:
             os.stat(absolute)

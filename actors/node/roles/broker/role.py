@@ -119,9 +119,9 @@ class BrokerRole(BrokerParts):
         if self.pushed_metadata is None:
             self.applier.crowded = self._image_deltas.crowded
             self.replicas.arrive = self._arrive
-            self.logs.retired.freed = self.replicas.may_begin
+            self.logs.may_begin = self.logs.retired.freed = self.replicas.may_begin
         else:
-            self.logs.retired.freed = self.pushed_metadata.may_begin
+            self.logs.may_begin = self.logs.retired.freed = self.pushed_metadata.may_begin
         self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.logs, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False

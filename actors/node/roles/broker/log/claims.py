@@ -12,6 +12,8 @@ This file alone decides whose the files are. Rules:
 4. A future log that the start finds beside its replica is filled on. Where the replica has no files any more, and would
    begin empty, it begins with the future log.
 5. Where a crash has left a log that nobody has claimed, no stop is marked as clean: the next start has to look again.
+6. A replica whose log found no room or no descriptor to be opened has claimed it. It keeps its files and its name until it
+   is opened, or has no replica here any more.
 """
 
 import itertools
@@ -54,6 +56,8 @@ class Claims:
         none has one topic id twice."""
         self.futures: dict[tuple[str, int], list[Found]] = {}
         """Future logs, by topic and number."""
+        self.unopened: dict[tuple[str, int], Found] = {}
+        """The directories that replicas have claimed and could not open yet, by topic and number (rule 6)."""
         self.settled = False
         """Whether what no metadata claims has been retired."""
 
@@ -124,7 +128,10 @@ class Claims:
         """The files from which a replica that metadata assigns is opened, and its future log (rules 1 and 4).
         None: nothing was found, it begins without records."""
         claimed = None
-        for place, one in self.unclaimed.pop((topic, number), ()):
+        found = self._of(topic, number)
+        self.unclaimed.pop((topic, number), None)
+        self.unopened.pop((topic, number), None)
+        for place, one in found:
             if one.topic_id == topic_id:
                 claimed = place, one
             elif self._directories.failed(place.disk):
@@ -153,9 +160,32 @@ class Claims:
         self._runtime.log.warning(f"{name} has no files left and begins with what was copied to {future.name}")
         return (directory, future._replace(name=name, suffix="")), []
 
+    def give_back(self, claimed: Found, futures: list[Found]) -> None:
+        """Note that a log that was claimed could not be opened yet (rule 6)."""
+        key = claimed[1].topic, claimed[1].number
+        self.unopened[key] = claimed
+        if futures:
+            self.futures[key] = futures
+
+    def give_up(self, topic: str, topic_id: bytes, number: int) -> None:
+        """Retire what a replica has claimed and could not open yet: it is none of this broker's any more."""
+        found = self.unopened.get((topic, number))
+        if found is not None and found[1].topic_id == topic_id:
+            del self.unopened[topic, number]
+            if not self._directories.failed(found[0].disk):
+                self._retire(*found)
+
     def has(self, topic: str, topic_id: bytes, number: int) -> bool:
         """Whether a replica has files that it can claim."""
-        return any(one.topic_id == topic_id for _, one in self.unclaimed.get((topic, number), ()))
+        return any(one.topic_id == topic_id for _, one in self._of(topic, number))
+
+    def names(self, topic: str, number: int) -> bool:
+        """Whether anything was found under that name that no open log is made of."""
+        return bool(self._of(topic, number)) or (topic, number) in self.futures
+
+    def _of(self, topic: str, number: int) -> list[Found]:
+        again = self.unopened.get((topic, number))
+        return [*self.unclaimed.get((topic, number), ()), *([again] if again is not None else ())]
 
     def retire_unclaimed(self, offline: Container[tuple[bytes, int]], *, aside: bool = False) -> None:
         """Retire what the start found and no metadata has claimed: it is of topics that went while this broker was
@@ -195,7 +225,7 @@ class Claims:
 
     def unsure(self) -> set[Disk]:
         """The log directories with unclaimed logs that no stop marks as clean (rule 5)."""
-        unclaimed = itertools.chain.from_iterable([*self.unclaimed.values(), *self.futures.values()])
+        unclaimed = itertools.chain(self.unopened.values(), *self.unclaimed.values(), *self.futures.values())
         return {directory.disk for directory, _ in unclaimed if not directory.clean}
 
     def _retire(self, directory: LogDirectory, found: PartitionDirectory) -> None:

@@ -16,7 +16,7 @@ from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.log_loader import LogLoader
 from actors.node.roles.broker.log.retired_files import RetiredFiles
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Disk
+from actors.ports import Disk, DiskFull
 from actors.settings.topics import TopicSettings
 
 
@@ -48,9 +48,15 @@ class FutureLogs:
         return future
 
     def resume(self, found: Found, topic_id: bytes, settings: TopicSettings) -> None:
-        """Open a future log that the start found beside its replica; a damaged one goes."""
+        """Open a future log that the start found beside its replica. A damaged one goes, and one that finds no room or no
+        descriptor to be opened: the move begins anew."""
         directory, future = found
-        recovered = self._loader.load(directory, future, topic_id, settings)
+        try:
+            recovered = self._loader.load(directory, future, topic_id, settings)
+        except DiskFull as error:
+            self._directories.job_done(directory.disk, error)
+            self._claims.retire_futures([found])
+            return
         if recovered is None:
             return
         if recovered.log.damaged is None:

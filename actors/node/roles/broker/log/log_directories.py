@@ -208,7 +208,7 @@ class LogDirectories:
         """Whether there is such a name; True if the device does not say it."""
         try:
             return disk.exists(name)
-        except DiskFailed as error:
+        except (DiskFull, DiskFailed) as error:
             self.job_done(disk, error)
             return True
 

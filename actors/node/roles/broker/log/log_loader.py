@@ -1,7 +1,8 @@
 """Opening a log of this broker: one that the start found, or a new one (`LogLoader` is Kafka's name too).
 
 This file alone decides what a broker does with the result of a recovery (`broker/log/recovery.py`): what was cut is said. A
-log that cannot be opened is offline, its directory fails, and the next start looks at all logs there.
+log that cannot be opened is offline, its directory fails, and the next start looks at all logs there. Where only room or a
+descriptor is missing for it, the directory is sound, and it is tried again (`log_manager.py`).
 """
 
 from actors.broker.log.directories.directory import LogDirectory, PartitionDirectory
@@ -10,7 +11,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import Recovered, recover
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Disk, DiskFailed, DiskFull
+from actors.ports import Disk, DiskFailed
 from actors.settings.topics import TopicSettings
 
 
@@ -32,7 +33,8 @@ class LogLoader:
     def load(
         self, directory: LogDirectory, found: PartitionDirectory, topic_id: bytes, settings: TopicSettings
     ) -> Recovered | None:
-        """Open a log that the start found. Returns None if it cannot be opened, and its directory fails."""
+        """Open a log that the start found. Returns None if it cannot be opened, and its directory fails. Raises DiskFull: to
+        be called again when there is room and a descriptor for it."""
         known = directory.checkpointed((found.topic, found.number), topic_id, found.instance)
         try:
             recovered = recover(
@@ -48,7 +50,7 @@ class LogLoader:
                 indexes=self._indexes,
                 instance=found.instance,
             )
-        except (DiskFull, DiskFailed) as error:
+        except DiskFailed as error:
             self._runtime.log.error(
                 f"{found.name} in {self._directories.path(directory.disk)} is offline, it cannot be opened: {error}"
             )

@@ -41,8 +41,11 @@ from actors.node.roles.broker.log.written_logs import WrittenLogs
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
-from actors.ports import Now
+from actors.ports import DiskFull, Now
 from actors.settings.topics import TopicSettings
+
+AGAIN_MS = 1000
+"""The time in ms after which a log that found no room or no descriptor is tried again."""
 
 
 class LogManager:
@@ -58,7 +61,7 @@ class LogManager:
         self.claims = Claims(runtime, cache, self.directories, self.retired)
         self.futures = FutureLogs(runtime, self.directories, self.retired, self._loader, self.claims)
         self.failures = DirectoryFailures(runtime, self.directories, self.futures)
-        self.checkpoints = OffsetCheckpoints(runtime, self.directories, self.futures, self.failures)
+        self.checkpoints = OffsetCheckpoints(runtime, self.directories, self.claims, self.futures, self.failures)
         self.written = WrittenLogs(self.directories, self.futures)
         self.flushes = Flushes(runtime, self.directories, self.failures, self.checkpoints)
         self._missing = MissingFiles(runtime, self.directories, self.failures, self.checkpoints)
@@ -66,6 +69,11 @@ class LogManager:
         self._clean_stop = CleanStop(
             runtime, self.directories, self.claims, self.futures, self.checkpoints, self.retired
         )
+        self.may_begin: Callable[[bytes, int], None] = lambda topic_id, number: None
+        """Told (topic id, number) of a replica that is offline as its log could not be opened, when that is to be tried
+        again."""
+        self._waiting: set[tuple[bytes, int]] = set()
+        """Replicas of which was said that their log could not be opened yet, by topic id and number."""
         self.in_use = False
         """Whether partitions follow the image: they are opened as it assigns them."""
         self.closing = False
@@ -127,7 +135,20 @@ class LogManager:
         directory, found = claimed
         if self.directories.failed(directory.disk):
             return None
-        recovered = self._loader.load(directory, found, topic_id, settings)
+        try:
+            recovered = self._loader.load(directory, found, topic_id, settings)
+        except DiskFull as error:
+            if (topic_id, number) not in self._waiting:
+                self._waiting.add((topic_id, number))
+                self._runtime.log.error(
+                    f"{found.name} is offline until there is room and a descriptor to open it: {error}"
+                )
+            self.claims.give_back(claimed, futures)
+            self._runtime.waiting.timers.at(
+                self._runtime.now.mono_ms + AGAIN_MS, lambda: self.may_begin(topic_id, number)
+            )
+            return None
+        self._waiting.discard((topic_id, number))
         if recovered is None:
             return None
         log = recovered.log
@@ -150,10 +171,15 @@ class LogManager:
     def begins_blank(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
         """Whether a replica that metadata assigns has no files here, and had none: when it is made makes no difference.
         `before`: as for `lost`."""
-        key = (topic, number)
-        if key in self.claims.unclaimed or key in self.claims.futures:
+        if self.claims.names(topic, number):
             return False
         return not self.checkpoints.had(topic, topic_id, number, before=before)
+
+    def give_up(self, topic: str, topic_id: bytes, number: int) -> None:
+        """Note that a replica which is offline has no replica here any more."""
+        self.checkpoints.give_up_lost(topic, number)
+        self.claims.give_up(topic, topic_id, number)
+        self._waiting.discard((topic_id, number))
 
     def configure(self, partition: Partition) -> None:
         """Take over changed settings of a partition. If only what is on the disk counts from now on, the rest is

@@ -4,7 +4,7 @@ This file alone decides that. Rules:
 
 1. A replica is in the checkpoints of the directory that it is in. One that is on its way is in those of both: its future
    log has a recovery point and a start of its own (KIP-113). One that is leaving is there until its files go: it may be
-   assigned again before that, to the next process.
+   assigned again before that, to the next process. One that could not be opened yet keeps what the start has read of it.
 2. A replica that is known to be lost is listed with its topic id in every directory, and without offsets.
 3. They are written to every directory that is online once something in them has changed, each by itself. With several
    directories, one in which that fails goes offline.
@@ -17,6 +17,7 @@ from actors.broker.log.directories.directory import Replacement
 from actors.broker.log.directories.losses import Losses
 from actors.broker.log.log import PartitionLog
 from actors.broker.replication.replicas import Replicas
+from actors.node.roles.broker.log.claims import Claims
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
 from actors.node.roles.broker.log.future_logs import FutureLogs
 from actors.node.roles.broker.log.log_directories import LogDirectories
@@ -28,10 +29,16 @@ class OffsetCheckpoints:
     """The checkpoints of all log directories of a broker."""
 
     def __init__(
-        self, runtime: Runtime, directories: LogDirectories, futures: FutureLogs, failures: DirectoryFailures
+        self,
+        runtime: Runtime,
+        directories: LogDirectories,
+        claims: Claims,
+        futures: FutureLogs,
+        failures: DirectoryFailures,
     ) -> None:
         self._runtime = runtime
         self._directories = directories
+        self._claims = claims
         self._futures = futures
         self._failures = failures
         self._losses: Losses
@@ -142,6 +149,15 @@ class OffsetCheckpoints:
                         starts[key] = log.log_start_offset
                     if log.sparse:
                         cleaned[key] = log.cleaned_offset
+            for key, (place, one) in self._claims.unopened.items():
+                if place is directory and one.topic_id is not None:
+                    known = directory.checkpointed(key, one.topic_id, one.instance)
+                    points[key], marks[key] = known.recovery_point, known.high_watermark
+                    ids[key] = identity(one.topic_id, one.instance)
+                    if known.log_start_offset:
+                        starts[key] = known.log_start_offset
+                    if known.cleaned_offset >= 0:
+                        cleaned[key] = known.cleaned_offset
             for key, topic_id in self._lost.items():
                 ids.setdefault(key, topic_id)
             found += directory.checkpoints(points, marks, starts, ids, cleaned)

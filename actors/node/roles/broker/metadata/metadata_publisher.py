@@ -108,7 +108,7 @@ class MetadataApplier:
             self._let_go(topic_id, list(replicas.by_id.get(topic_id, ())))
             for key in [key for key in replicas.offline if key[0] == topic_id]:
                 del replicas.offline[key]
-                self._logs.checkpoints.give_up_lost(name, key[1])
+                self._logs.give_up(name, *key)
             self.forget_topic(name, topic_id)
         for state in delta.partitions:
             self._assign(state)
@@ -172,7 +172,7 @@ class MetadataApplier:
             if replicas.here(topic_id, number) is not None:
                 self._let_go(topic_id, [number])
             if replicas.offline.pop((topic_id, number), None) is not None:
-                self._logs.checkpoints.give_up_lost(topic, number)
+                self._logs.give_up(topic, topic_id, number)
             return
         if self._is_offline(topic, topic_id, number, assignment):
             replicas.put_in_line(topic_id, number, assignment.leader, assignment.isr)

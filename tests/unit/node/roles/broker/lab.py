@@ -23,7 +23,7 @@ from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.effects import Effects, Stop
 from actors.node.runtime.storage import Storage
 from actors.node.runtime.waiting import Waiting
-from actors.ports import Now, Run, Sync, to_end
+from actors.ports import DiskFailed, DiskFull, Now, Run, Sync, to_end
 from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
@@ -171,6 +171,14 @@ class Committed:
         pass
 
 
+def handed_over(job: Callable[[], object]) -> object:
+    """What the host says of a job or a sync that is done, or of the disk that has failed in it."""
+    try:
+        return to_end(job)
+    except (DiskFull, DiskFailed) as error:
+        return error
+
+
 class Facade:
     """A node of the lab."""
 
@@ -257,13 +265,12 @@ class Facade:
         runs: Sequence[Run] = (),
     ) -> None:
         def run() -> None:
-            self.disk.sync(Sync(0, files, replacements, runs=runs))
-            then(None)
+            then(handed_over(lambda: self.disk.sync(Sync(0, files, replacements, runs=runs))))
 
         (self.held_syncs if self.hold_syncs else self.lab.later).append(run)
 
     def work(self, job: Callable[[], object], then: Callable[[Any], None], *_: Any) -> None:
-        self.lab.later.append(lambda: then(to_end(job)))
+        self.lab.later.append(lambda: then(handed_over(job)))
 
 
 class Lab:

@@ -1,0 +1,95 @@
+"""A replica whose log finds no descriptor to be opened in a start: it is opened as soon as there is one."""
+
+import errno
+
+from actors.broker.log.directories.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, parse_offsets
+from actors.metadata import ops
+from actors.wire.errors import ErrorCode
+from fastpath.records.batch import records
+from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code, outcome
+
+OTHER, NAMESAKE = bytes(range(2, 18)), bytes(range(1, 17))
+
+
+def short_of_descriptors(*, clean: bool) -> Lab:
+    """A broker that has started, and has no descriptor for the log of `t`, which has three records; `other` has one."""
+    lab = Lab(1)
+    lab.topic([1])
+    lab.topic([1], "other", OTHER)
+    for number in range(3):
+        lab.produce(1, b"%d" % number)
+    lab.produce(1, b"0", topic="other")
+    lab.pass_ms(6_000, 1_000)
+    if clean:
+        lab.nodes[1].broker.shutdown()
+        lab.settle()
+    lab.disks[1].fault = lambda operation, path: errno.EMFILE if path.startswith("t-0/0") else 0
+    restart(lab)
+    return lab
+
+
+def restart(lab: Lab) -> None:
+    """A new process, which leads again."""
+    lab.start(1)
+    lab.settle()
+    for topic_id in (TOPIC_ID, OTHER):
+        if lab.nodes[1].broker.cache.image.topic_by_id(topic_id) >= 0:
+            lab.change([1], 1, topic_id=topic_id)
+    lab.settle()
+
+
+def values(lab: Lab) -> list[bytes | None]:
+    """The first records of `t`."""
+    found = list[bytes | None]()
+    while data := outcome(lab.fetch(1, len(found))).records:
+        found += [record.value for record in records(data)]
+    return found
+
+
+def test_it_is_opened_when_there_is_a_descriptor() -> None:
+    for clean in (True, False):
+        lab = short_of_descriptors(clean=clean)
+        assert code(lab.produce(1, b"refused")) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert code(lab.produce(1, b"1", topic="other")) is ErrorCode.NONE, "the directory goes on"
+        lab.pass_ms(10_000, 500)
+        told = [line for line in lab.nodes[1].log.lines if "until there is room and a descriptor" in line]
+        assert len(told) == 1, "it is said once"
+        lab.disks[1].fault = None
+        lab.pass_ms(2_000, 500)
+        assert values(lab) == [b"0", b"1", b"2"]
+        assert code(lab.produce(1, b"3")) is ErrorCode.NONE
+        assert lab.nodes[1].stopped is None
+
+
+def test_checkpoints_that_are_written_meanwhile_keep_what_is_known_of_it() -> None:
+    lab = short_of_descriptors(clean=False)
+    lab.produce(1, b"1", topic="other")
+    lab.pass_ms(10_000, 1_000)
+    points, marks = (parse_offsets(bytes(lab.disks[1].files[one].data)) for one in (RECOVERY_POINTS, HIGH_WATERMARKS))
+    assert marks == {("t", 0): 3, ("other", 0): 2} and points["t", 0] == 3
+    lab.disks[1].fault = None
+    restart(lab)
+    assert lab.partition(1).log.recovery_point == 3, "nothing below it has to be looked at again"
+
+
+def test_its_files_go_when_its_topic_is_deleted() -> None:
+    lab = short_of_descriptors(clean=True)
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    lab.settle()
+    lab.disks[1].fault = None
+    lab.pass_ms(65_000, 1_000)
+    assert not [path for path in lab.disks[1].files if path.startswith("t-0")]
+    assert code(lab.produce(1, b"2", topic="other")) is ErrorCode.NONE
+
+
+def test_a_namesake_begins_with_nothing_of_it() -> None:
+    lab = short_of_descriptors(clean=True)
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    lab.topic([1], topic_id=NAMESAKE)
+    lab.disks[1].fault = None
+    lab.pass_ms(3_000, 500)
+    assert code(lab.produce(1, b"new")) is ErrorCode.NONE
+    assert values(lab) == [b"new"]
+    lab.pass_ms(65_000, 1_000)
+    assert {path.partition("/")[0] for path in lab.disks[1].files if path.startswith("t-0")} == {"t-0"}
+    assert values(lab) == [b"new"]
