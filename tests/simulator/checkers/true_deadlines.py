@@ -17,10 +17,13 @@ class TrueDeadlines:
         self._turns = 0
 
     def turned(self, process: Any) -> None:
-        """Turn once more, where the node says that it has nothing to do."""
+        """Turn once more, where the node says that it has nothing to do. Not where a disk fails: what was refused a moment
+        ago and waits for a job may be had at once now."""
         self._turns += 1
         node, now = process.node, process.now()
         if self._turns % TRIED_EACH or node.deadline_ms() <= now.mono_ms:
+            return
+        if any(disk.fault is not None for disk in process.disks):
             return
         effects = node.turn(now, BUDGET_NS)
         if any(effects):
