@@ -159,15 +159,15 @@ class Checkpoints:
         """Whether that file is still the one in transfer."""
         return self._part is not None and self._part[1] is file
 
-    def adopt_part(self, snapshot: SnapshotId) -> File:
-        """Give the verified file its name; returns the file to sync. Raises DiskFull, DiskFailed: it has the old one."""
+    def adopt_part(self, snapshot: SnapshotId) -> None:
+        """Give the verified file its name, beside the others. Raises DiskFull, DiskFailed: it has the old one."""
         assert self._part is not None and self._part[0] == snapshot
         file = self._part[1]
         self.disk.rename(file.path, self.path(snapshot))
         self._part = None
-        self.keep([], snapshot)
+        self.ids = sorted({*self.ids, snapshot})
+        self._warm = None
         file.close()
-        return self._file(snapshot)
 
     def _drop_part(self) -> None:
         if self._part is not None:

@@ -178,8 +178,11 @@ class Store:
 
     def adopt(self, snapshot: SnapshotId, now_ms: int) -> None:
         """Put a received checkpoint in the place of everything. Raises DiskFull: to be called again until there is room."""
-        if self.checkpoints.latest != snapshot:
+        if snapshot not in self.checkpoints.ids:
             self.checkpoints.adopt_part(snapshot)
+        # A power cut that kept the names that go and not this one would leave a log that no checkpoint reaches.
+        self.disk.settle(self.directory)
+        self.checkpoints.keep([], snapshot)
         self.log.restart_at(snapshot.end_offset, now_ms)
         self.bytes_since_snapshot = 0
         self._give_up_taken()
