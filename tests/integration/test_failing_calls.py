@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from actors.host import storage
+from actors.node.quorum.checkpoints import verify
 from tests.integration.faults.disk_runs import OPERATIONS, Runs, distinct, faults, runs
 from tests.integration.faults.failing_calls import Calls, Fault, Unavailable, compiled
 
@@ -103,3 +105,62 @@ def test_each_call_fails(rayfts: Runs, name: str) -> None:
             if outcome.wrong:
                 wrong.append(f"{outcome}; {outcome.sentence}")
     assert not wrong
+
+
+RAYFT = "import rayft, sys; sys.exit(rayft.main())"
+CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
+
+
+def formatted(library: Path, place: Path, fault: Fault | None, *more: str) -> tuple[int, str, Calls]:
+    """`rayft format` of a node with two directories, one of whose calls fails: exit code, what it says, the calls."""
+    files = place / "files"
+    files.mkdir(parents=True, exist_ok=True)
+    config = place / "node.properties"
+    config.write_text(
+        f"process.roles=broker,controller\nbroker.id=1\ncontroller.id=3001\nlisteners=PLAINTEXT://localhost:19092,"
+        f"CONTROLLER://localhost:19093\ncontroller.listener.names=CONTROLLER\n"
+        f"controller.connect=3001@localhost:19093\nlog.dirs={files}/first,{files}/second\n"
+    )
+    calls = Calls(library, place / "calls")
+    calls.arm(files, fault)
+    ran = subprocess.run(
+        [sys.executable, "-c", RAYFT, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, "--standalone",
+         "--add-scram", "SCRAM-SHA-256=[name=alice,password=alice-secret]", *more],
+        env=os.environ | calls.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return ran.returncode, ran.stdout + ran.stderr, calls
+
+
+def assert_formatting_survives(library: Path, place: Path, fault: Fault) -> None:
+    code, said, calls = formatted(library, place, fault)
+    what = f"{fault}, {calls.made()[fault.first - 1]}: {said}"
+    assert calls.failed or code, what
+    assert code == 0 or (len(said.splitlines()) == 1 and str(place) in said and "Traceback" not in said), what
+    code, said, _ = formatted(library, place, None, "--ignore-formatted")
+    assert code == 0, f"{what}; then {said}"
+    first, second = storage.read(f"{place}/files/first"), storage.read(f"{place}/files/second")
+    assert first is not None and second is not None and first.cluster_id == second.cluster_id == CLUSTER_ID, what
+    assert first.directory_id != second.directory_id and first.bootstrap and not second.bootstrap, what
+    log = Path(first.path, storage.METADATA_DIRECTORY)
+    assert [one.name for one in log.iterdir() if one.suffix != ".tmp"] == [storage.FIRST_CHECKPOINT], what
+    assert verify((log / storage.FIRST_CHECKPOINT).read_bytes()) is None, what
+
+
+def formatting_faults(library: Path, place: Path) -> list[Fault]:
+    code, said, calls = formatted(library, place / "none", None)
+    assert code == 0, said
+    assert len(calls.made()) > 15
+    return list(faults(len(calls.made())))
+
+
+def test_formatting_when_a_call_fails(library: Path, tmp_path: Path) -> None:
+    chosen = formatting_faults(library, tmp_path)
+    for number, fault in enumerate(random.Random(1).sample(chosen, 4)):
+        assert_formatting_survives(library, tmp_path / str(number), fault)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_formatting_when_each_call_fails(library: Path, tmp_path: Path) -> None:
+    for number, fault in enumerate(formatting_faults(library, tmp_path)):
+        assert_formatting_survives(library, tmp_path / str(number), fault)

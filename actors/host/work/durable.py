@@ -31,11 +31,22 @@ def write_file(path: str, content: Buffer | Iterable[Buffer], sync: bool = True)
         for piece in (content,) if isinstance(content, bytes | bytearray | memoryview) else _pieces(content):
             view, done = memoryview(piece), 0
             while done < len(view):
-                done += os.write(fd, view[done:])
+                with _named(path):
+                    done += os.write(fd, view[done:])
         if sync:
-            os.fsync(fd)
+            with _named(path):
+                os.fsync(fd)
     finally:
         os.close(fd)
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Have an OSError of a descriptor, which the kernel does not give a name, say which file it is of."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def _pieces(content: Iterable[Buffer]) -> Iterator[Buffer]:
@@ -75,6 +86,7 @@ def sync_directory(path: str) -> None:
     """Make what was created, renamed or removed in a directory durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        with _named(path):
+            os.fsync(fd)
     finally:
         os.close(fd)
