@@ -40,7 +40,7 @@ UNLIMITED_BYTES = 1 << 40
 """The size of a volume on which room is never short."""
 
 
-FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE))
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
 class Change:

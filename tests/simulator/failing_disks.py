@@ -190,7 +190,9 @@ class FailingDisks(RelocatedFaults):
         broker = process.node.broker if process.node is not None else None
         if broker is None:
             return False
-        given_up = Offline.FAILED in broker.replicas.offline.values()
+        # What only lacks room or descriptors comes back by itself.
+        failed = any(disk.refused for disk in process.disks)
+        given_up = failed and Offline.FAILED in broker.replicas.offline.values()
         return given_up or broker.logs.directories.offline_count > 0
 
     def is_rotten(self, name: str, directory: str) -> bool:

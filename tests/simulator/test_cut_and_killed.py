@@ -12,7 +12,8 @@ from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 
-def _prefer(t):
+def prefer(t):
+    """Have the first replica lead."""
     kind = message("ElectLeadersRequest")
     topic = kind.TopicPartitions(topic="t", partitions=[0])
     t.client.call("b2", "ElectLeaders", 2, kind(election_type=0, topic_partitions=[topic], timeout_ms=3_000))
@@ -37,7 +38,7 @@ def _cut_and_grown():
     t.until(lambda: t.log(3).log_end_offset == 20)
     third.kill()
     t.until(lambda: b"t 0 20" in t.file(2, "recovery-point-offset-checkpoint"))
-    _prefer(t)
+    prefer(t)
     assert t.leader == 1
     t.world.run_for(100)
     first.thaw()

@@ -12,21 +12,25 @@ This file alone decides in which segment an offset lies and when a new segment b
    offset. It wants a flush soon: were it missing after a power cut, the next one would look like the log's beginning.
    partition.metadata is written before it and synced with it: no batch is on the disk whose topic is not.
 5. Leader epochs, producers and indexes of aborted transactions always describe exactly the batches in the log.
-6. Names change on the disk first (`renames.py`) and memory follows, segment by segment: the oldest first where the log's
-   start moves, the newest first where its end does. So an operation that fails half way leaves a log that is whole, only
-   longer than was wanted, and may be repeated. Where even that cannot be had the log is `torn`: it takes nothing any more.
+6. Names change on the disk first (`renames.py`) and memory follows: segment by segment, the oldest first, where the log's
+   start moves; all at once, the newest first, and the file that is cut with them, where its end does. So an operation that
+   fails half way leaves a log that is whole, only longer than was wanted, and may be repeated. What there is no room for on
+   the way back is done before the next change (`settle`). Where a device fails there the log is `torn`: it takes nothing any
+   more.
 7. What was renamed is durable with the next flush, which names the directory.
 8. A log that never had a record is `blank`: it is a few numbers, and what else it consists of is made when it is first
    needed (`MADE_LATE`). Passes over all logs leave out those that are blank: nothing of them is on the disk.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from actors.broker.log.aborted_indexes import AbortedIndexes, Replacements
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
 from actors.broker.log.directories.directory import write_identity
+from actors.broker.log.directories.renames import HalfRenamed, Torn
 from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.leader_epochs import EpochCache, EpochEnd
 from actors.broker.log.names import Names
@@ -76,7 +80,8 @@ class Unmarked(ValueError):
 
 class Unsettled(ValueError):
     """The log was cut, and that is not durable yet. A power cut may still bring back what was cut, and keep what came
-    behind it: therefore nothing is appended before the flush that is under way is done."""
+    behind it: therefore nothing is appended before the flush that is under way is done. Or there was no room for something
+    that has to be done before anything is appended."""
 
 
 class Appended(NamedTuple):
@@ -186,7 +191,7 @@ class PartitionLog:
         """The damage that a start found in durable data. Epochs and producers may lack what it hid."""
         self.refusing: DiskFailed | Unsettled | None = None
         """Why nothing is appended now. Invariant: `torn` if there is that; else Unsettled exactly while `shortened` is not
-        empty."""
+        empty or `names.owed`."""
         self.standing: Segment | None = None
         """A segment under the name `.swap` that is to take the place of others and has not yet. A start would let it do so:
         its name goes before anything else of the log changes."""
@@ -329,7 +334,9 @@ class PartitionLog:
 
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
         if self.refusing is not None:
-            raise self.refusing.with_traceback(None)  # else it keeps all that it has refused
+            self.settle()
+            if self.refusing is not None:
+                raise self.refusing.with_traceback(None)  # else it keeps all that it has refused
         first, last = headers[0], headers[-1]
         segment = self.active
         if segment is None or self._must_roll(segment, len(data), last, now_ms):
@@ -368,12 +375,14 @@ class PartitionLog:
         return self._add_segment(base_offset, now_ms)
 
     def _add_segment(self, base_offset: int, now_ms: int) -> Segment:
+        self.settle()  # a file of that name may be owed to be removed
         segment = Segment(self.disk, self.directory, base_offset, self.settings.index_interval_bytes, now_ms)
         try:
             segment.begin()
         except (DiskFull, DiskFailed):
             segment.close()
-            self.disk.remove(segment.log.path)  # a start would take it for the place up to which the log has come
+            self.names.discard(segment.log.path)  # a start would take it for the place up to which the log has come
+            self.refuse()
             raise
         self.segments.append(segment)
         self.active = segment
@@ -416,14 +425,57 @@ class PartitionLog:
             self.torn = self.refusing = found
         return self.torn
 
-    def retire(self, segment: Segment, ending: str) -> None:
-        """Take the first or the last segment out of the log. Raises DiskFull or DiskFailed: it is still part of it; Torn."""
-        self.names.leave(segment.leaving(ending))
-        segment.left(ending)
-        self.layout += 1
-        self.indexes.forget(segment)
-        self.segments.remove(segment)
-        self.aborted.forget(segment)
+    @contextmanager
+    def renaming(self) -> Iterator[None]:
+        """A context in which names of the log's files change, once those are what memory says. Raises DiskFull, DiskFailed:
+        none has changed; HalfRenamed, Torn."""
+        self.take_back()
+        try:
+            yield
+        except Torn as error:
+            raise self.tear(error) from None
+        except HalfRenamed as half:
+            self.names.owe(half)
+            self.refuse()
+            raise
+
+    def take_back(self) -> None:
+        """Let the names of the log's files be what memory says. Raises DiskFull, DiskFailed, Torn."""
+        if self.torn is not None:
+            raise self.torn.with_traceback(None)
+        try:
+            self.names.take_back()
+        except Torn as error:
+            raise self.tear(error) from None
+
+    def settle(self) -> None:
+        """Do what there was no room for when the log changed. Raises DiskFull: there is none yet; DiskFailed, Torn."""
+        self.take_back()
+        self.names.settle()
+        self.refuse()
+
+    def refuse(self) -> None:
+        """Note whether anything may be appended."""
+        if self.torn is not None:
+            self.refusing = self.torn
+        elif self.shortened:
+            if self.refusing is None:
+                self.refusing = Unsettled(f"the cut of {self.shortened[0].log.path} is not durable yet")
+        else:
+            owed = self.names.owed
+            self.refusing = Unsettled(f"there was no room for all changes of {self.directory}") if owed else None
+
+    def retire(self, segments: Sequence[Segment], ending: str, last: Callable[[], None] | None = None) -> None:
+        """Take segments out of the log, the first ones or the last ones, in this order, and then do what is `last`. Raises
+        what `last` raises; DiskFull or DiskFailed: all are still part of it; Torn."""
+        with self.renaming():
+            self.names.leave([pair for segment in segments for pair in segment.leaving(ending)], last)
+        for segment in segments:
+            segment.left(ending)
+            self.layout += 1
+            self.indexes.forget(segment)
+            self.segments.remove(segment)
+            self.aborted.forget(segment)
 
     def segments_from(self, offset: int) -> list[Segment]:
         """The segment that holds `offset` (the first one if it lies before all), and those after it."""
@@ -571,6 +623,8 @@ class PartitionLog:
         if self.blank:
             cut = self.generation != self.durable_generation
             return Flush(self.log_end_offset, (), (), self.generation, (), None, (), 0, cut)
+        self.settle()
+        self.aborted.settle()
         # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
         # between must not keep what came behind a cut, and bring back what that took away.
         files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]
@@ -606,7 +660,8 @@ class PartitionLog:
         )
 
     def flushed(self, flush: Flush) -> None:
-        """Note that the sync of `flush` is done. If a sync never ends, the next flush covers all of it."""
+        """Note that the sync of `flush` is done. If a sync never ends, the next flush covers all of it. Raises DiskFailed
+        where the log was truncated meanwhile."""
         if self.blank:
             self.durable_generation = flush.generation
             return
@@ -615,10 +670,11 @@ class PartitionLog:
             # The log was truncated while the sync ran, so its small files may be wrong. The epochs are still dirty.
             self.snapshots.outdated(flush.snapshots)
             self.aborted.came_late(flush.indexes)
+            self.refuse()
             return
         self.durable_generation = flush.generation
         self.shortened.clear()
-        self.refusing = self.torn
+        self.refuse()
         self.aborted.came_late(flush.indexes)
         self.aborted.flushed(flush.indexes)
         if flush.epochs is not None and flush.epochs == self.epochs.encode():

@@ -3,21 +3,26 @@
 This file alone decides how a log's files change their names, and what a flush has to sync for that to be durable: the
 directory itself, the directory above where the log has come from another one, and partition.metadata until it was synced
 once. Files that leave the log are renamed, and handed out later as a job that unlinks them.
+
+What there was no room or no descriptor for is `owed`: names that are to be again what memory says, and files that are no
+part of the log any more and that a start would believe. It is done before anything else of the log changes (`settle`), so
+none of these files is ever read as true, and no start is needed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from actors.broker.log.directories.directory import PARTITION_METADATA
-from actors.broker.log.directories.renames import Pair, rename_all
-from actors.broker.log.segment import Job, unlinking
-from actors.ports import Directory, Disk, DiskFailed, File
+from actors.broker.log.directories.renames import HalfRenamed, Pair, Torn, rename_all
+from actors.broker.log.segment import LOG, Job, unlinking
+from actors.ports import Directory, Disk, DiskFailed, DiskFull, File
 
 
 class Names:
     """The names in one log's directory."""
 
     __slots__ = (
-        "_durable_changes", "_identified", "_identity", "_unlinks", "changes", "directory", "disk", "flush_wanted", "placed",
+        "_back", "_durable_changes", "_identified", "_identity", "_unlinks", "_unwanted", "changes", "directory", "disk",
+        "flush_wanted", "placed",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, has_identity: bool) -> None:
@@ -39,6 +44,10 @@ class Names:
         self._unlinks: list[str] = []
         """Files to be unlinked that an operation left when it failed half way: the next one's job does it, or that of
         `PartitionLog.left_over`."""
+        self._back: list[Pair] = []
+        """The renames by which names that have changed in part are again what memory says, in their order."""
+        self._unwanted: list[str] = []
+        """Files that are no part of the log, under names that a start believes."""
 
     @property
     def listing(self) -> Directory:
@@ -50,12 +59,59 @@ class Names:
         self.changes += 1
         self.flush_wanted = True
 
-    def leave(self, pairs: Sequence[Pair]) -> None:
-        """Give files the names under which they wait to be unlinked. Raises DiskFull or DiskFailed: no file has such a
-        name; Torn."""
-        rename_all(self.disk, pairs)
-        self._unlinks += [name for _, name in pairs]
+    def leave(self, pairs: Sequence[Pair], last: Callable[[], None] | None = None) -> None:
+        """Give files the names under which they wait to be unlinked, and then do what is `last`. Raises what `last` raises;
+        DiskFull or DiskFailed: no file has such a name; HalfRenamed, Torn."""
+        rename_all(self.disk, pairs, last)
+        if pairs:
+            self._unlinks += [name for _, name in pairs]
+            self.changed()
+
+    # ---- what there was no room for
+
+    @property
+    def owed(self) -> bool:
+        """Whether there was no room for something that has to be done before the log changes again."""
+        return bool(self._back or self._unwanted)
+
+    def owe(self, half: HalfRenamed) -> None:
+        """Note that names have changed in part, and are to be changed back."""
+        assert not self._back, "nothing is renamed before that"
+        self._back = list(half.back)
         self.changed()
+
+    def discard(self, path: str) -> None:
+        """Remove a file that is no part of the log any more, now or when there is room for it. Raises DiskFailed."""
+        try:
+            self.disk.remove(path)
+        except DiskFull:
+            if path not in self._unwanted:
+                self._unwanted.append(path)
+        self.changes += 1
+
+    def take_back(self) -> None:
+        """Change names back that have changed in part. Raises DiskFull: some are left; Torn."""
+        while self._back:
+            now, before = self._back[0]
+            try:
+                if not before.endswith(LOG) and self.disk.exists(before):
+                    self._unlinks.append(now)  # an index that memory had to give up meanwhile is the whole one
+                else:
+                    self.disk.rename(now, before)
+            except DiskFailed as error:
+                torn = Torn(error.errno, f"renamed in part only: {error}", now)
+                torn.disk = self.disk
+                raise torn from error
+            del self._back[0]
+            self.changed()
+
+    def settle(self) -> None:
+        """Do what is owed. Raises DiskFull: some of it is left; DiskFailed, Torn."""
+        self.take_back()
+        while self._unwanted:
+            self.disk.remove(self._unwanted[0])
+            del self._unwanted[0]
+            self.changed()
 
     def take_unlinks(self) -> list[Job]:
         """The job that unlinks the files that have left the log."""
@@ -64,6 +120,7 @@ class Names:
 
     def move(self, directory: str) -> None:
         """Give the log's directory another name. Raises DiskFull, DiskFailed: it has its old name."""
+        self.settle()
         self.disk.rename(self.directory, directory)
         self._unlinks = [directory + path[len(self.directory) :] for path in self._unlinks]
         self.directory = directory

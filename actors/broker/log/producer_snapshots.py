@@ -1,6 +1,8 @@
 """The snapshots of the producers' state that one log keeps: those on the disk, and those that the next flush writes.
 
 This file alone decides which snapshot a rebuilt state begins with: the newest sound one. One that is not sound is forgotten.
+One of an offset that the log has not any more is forgotten at once, and its file goes before anything is appended
+(`names.py`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -75,18 +77,19 @@ class ProducerSnapshots:
         return present(self._names.disk, [(name, name + DELETED) for name in names])
 
     def retire(self, offsets: Sequence[int]) -> None:
-        """Take snapshots out of the log, one after the other. Raises DiskFull or DiskFailed: the rest stay; Torn."""
+        """Take snapshots out of the log, one after the other. Raises DiskFull or DiskFailed: the rest stay."""
         for offset in offsets:
             if pairs := self.leaving([offset]):
                 self._names.leave(pairs)
             self.offsets.remove(offset)
 
     def drop_above(self, offset: int) -> None:
-        """Remove the snapshots of offsets that the log no longer has. Unlinks, so for start-up and truncation only."""
-        for snapshot in [one for one in self.offsets if one > offset]:
-            self._names.disk.remove(self.path(snapshot))
-            self.offsets.remove(snapshot)
-            self._names.changes += 1
+        """Forget the snapshots of offsets that the log no longer has, and remove their files. Unlinks, so for start-up and
+        truncation only. Raises DiskFailed."""
+        gone = [one for one in self.offsets if one > offset]
+        self.offsets = self.offsets[: len(self.offsets) - len(gone)]
+        for snapshot in gone:
+            self._names.discard(self.path(snapshot))
         self.pending = {one: content for one, content in self.pending.items() if one <= offset}
 
     def flushed(self, offsets: Iterable[int]) -> None:
@@ -96,7 +99,7 @@ class ProducerSnapshots:
                 self.offsets = sorted([*self.offsets, offset])
 
     def outdated(self, offsets: Iterable[int]) -> None:
-        """Drop the snapshots that a flush has written while the log was truncated: they may be wrong."""
+        """Drop the snapshots that a flush has written while the log was truncated: they may be wrong. Raises DiskFailed."""
         for offset in offsets:
             if offset not in self.pending and offset not in self.offsets:
-                self._names.disk.remove(self.path(offset))
+                self._names.discard(self.path(offset))

@@ -141,6 +141,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
         learnt = _learn(log, clean, recovery_point, now_ms, indexed, lasts)
     except CorruptBatch as error:
         log.damaged = log.damaged or error.reason
+    log.refuse()
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
     return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed, doubtful)))
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from actors.broker.log.cleaning.replacing import withdraw
-from actors.broker.log.directories.renames import Torn
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import FRONT, Job, Segment
 from actors.ports import DiskFull
@@ -120,12 +119,9 @@ def drop_segments(log: PartitionLog, count: int) -> list[Job]:
     Raises DiskFull, DiskFailed, Torn: some may have gone, and the log begins after these."""
     assert 0 <= count < len(log.segments)
     withdraw(log)
-    try:
-        for segment in log.segments[:count]:
-            log.retire(segment, FRONT)
-            _begins_at(log, log.segments[0].base_offset, segment.base_offset)
-    except Torn as error:
-        raise log.tear(error) from None
+    for segment in log.segments[:count]:
+        log.retire([segment], FRONT)
+        _begins_at(log, log.segments[0].base_offset, segment.base_offset)
     return log.names.take_unlinks()
 
 

@@ -73,12 +73,17 @@ def _int(data: memoryview) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
-class NotCut(Exception):
-    """There is no room, or no descriptor, to cut a segment: it is what it was."""
+class CutPoint(NamedTuple):
+    """Where a segment is to be cut, with all that has to be read for it."""
 
-    def __init__(self, full: DiskFull) -> None:
-        super().__init__(str(full))
-        self.full = full
+    position: int
+    """The size of the log file behind the cut."""
+    end_offset: int
+    """The end offset of what is left."""
+    left: SegmentIndex
+    """The index of what is left."""
+    sizes: tuple[int, int]
+    """How many bytes of each index file are of it for certain."""
 
 
 class Segment:
@@ -145,7 +150,7 @@ class Segment:
         self.index = SegmentIndex(self.base_offset, self.interval_bytes)
         if self.log.size:
             self.log.truncate(0)
-        self._cut_index_files(self.index)
+        self._cut_index_files((0, 0))
         self.aborted.begin()
 
     # -- appends ------------------------------------------------------------------------------------------------------
@@ -308,14 +313,22 @@ class Segment:
         return SegmentIndex(self.base_offset, self.interval_bytes), 0
 
     def scan(
-        self, index: SegmentIndex, position: int, next_offset: int, *, check_from: int, upper_offset: int = NO_LIMIT
+        self,
+        index: SegmentIndex,
+        position: int,
+        next_offset: int,
+        *,
+        check_from: int,
+        upper_offset: int = NO_LIMIT,
+        upper_position: int = NO_LIMIT,
     ) -> Scan:
-        """Walk the batches from `position` to the end of the file, and enter them into `index`. Blocking.
+        """Walk the batches from `position` to the end of the file, or to `upper_position`, and enter them into `index`.
+        Blocking.
 
         The CRC is checked for batches that reach offset `check_from` or beyond. None may reach `upper_offset`.
         """
         wanted = SCAN_BYTES
-        size = self.log.size
+        size = min(self.log.size, upper_position)
         while position < size:
             data = self.log.read_cold(position, min(wanted, size - position))
             if not data:
@@ -446,41 +459,54 @@ class Segment:
             self.index.seal()
             self.last_timestamp = self.index.max_timestamp
 
-    def truncate(self, offset: int) -> int:
-        """Remove the batch that holds `offset` and all after it. Returns the end offset of what is left. Blocks a
-        little. Raises NotCut: nothing is removed; DiskFull, DiskFailed."""
-        try:
-            if self.index is None:
-                index = self.load_index(cold=True)
-                assert index is not None
-                self.keep_index(index)
-            end = self.read(offset, NO_LIMIT, 0, cold=True)
-            assert end is not None
-            for suffix in (INDEX, TIME_INDEX):
-                self._index_file(suffix)  # there is a descriptor
-            if end.data:
-                self.log.truncate(end.start)
-        except DiskFull as error:
-            raise NotCut(error) from error
-        index, self.offered = self.index, None
-        assert index is not None
-        self.cuts += 1
+    def find_cut(self, offset: int) -> CutPoint:
+        """Where the segment ends without the batch that holds `offset` and all after it. Reads what `cut` and `was_cut`
+        need, so that nothing is left then for which a descriptor may lack. Blocks a little. Raises DiskFull, DiskFailed."""
+        if self.index is None:
+            index = self.load_index(cold=True)
+            assert index is not None
+            self.keep_index(index)
+        end = self.read(offset, NO_LIMIT, 0, cold=True)
+        assert end is not None and self.index is not None
+        for suffix in (INDEX, TIME_INDEX):
+            self._index_file(suffix)  # there is a descriptor
+        position = self.log.size
         if end.data:
-            offset = min(offset, batch_header.base_offset(end.data))
-        index.truncate(offset)
-        try:
-            self._cut_index_files(index)
-        except DiskFull:  # what they have beyond it goes with the next flush
-            sizes = index.offsets.size_bytes, index.times.size_bytes
-            trusted = self.trusted or sizes
-            self.trusted = min(sizes[0], trusted[0]), min(sizes[1], trusted[1])
+            position, offset = end.start, min(offset, batch_header.base_offset(end.data))
+        index = self._index_below(offset)
+        sizes = index.offsets.size_bytes, index.times.size_bytes
         # The part after the last entry counts towards the next entry, and may hold the largest timestamp.
         count = len(index.offsets)
-        position = index.offsets.entry(count - 1)[1] if count else 0
-        self.last_timestamp = None
+        begin = index.offsets.entry(count - 1)[1] if count else 0
+        found = self.scan(index, begin, self.base_offset, check_from=NO_LIMIT, upper_position=position)
+        return CutPoint(position, found.next_offset, index, sizes)
+
+    def _index_below(self, offset: int) -> SegmentIndex:
+        """Another index with the entries below an offset: those of `index` stay."""
+        assert self.index is not None
+        offsets = OffsetIndex.parse(self.base_offset, self.index.offsets.data(), self.log.size)
+        times = TimeIndex.parse(self.base_offset, self.index.times.data())
+        index = SegmentIndex(self.base_offset, self.index.interval_bytes, offsets, times)
+        index.truncate(offset)
+        return index
+
+    def cut(self, cut: CutPoint) -> None:
+        """Cut the log file; then call `was_cut`. Raises DiskFull: nothing has changed; DiskFailed."""
+        if cut.position < self.log.size:
+            self.log.truncate(cut.position)
+
+    def was_cut(self, cut: CutPoint) -> None:
+        """Let the indexes follow the log file, which was cut. Raises DiskFailed."""
+        self.cuts += 1
+        self.offered, self.last_timestamp = None, None
+        self.index = cut.left
         if self.log.size == 0:
             self.first_timestamp = None
-        return self.scan(index, position, self.base_offset, check_from=NO_LIMIT).next_offset
+        try:
+            self._cut_index_files(cut.sizes)
+        except DiskFull:  # what they have beyond it goes with the next flush
+            trusted = self.trusted or cut.sizes
+            self.trusted = min(cut.sizes[0], trusted[0]), min(cut.sizes[1], trusted[1])
 
     def _agree(self, index: SegmentIndex) -> bool:
         """Whether what the index files have beyond the trusted part is what `index` has there too: a log that nobody has
@@ -530,13 +556,13 @@ class Segment:
                 file.truncate(size)
         self.trusted = None
 
-    def _cut_index_files(self, index: SegmentIndex) -> None:
+    def _cut_index_files(self, sizes: tuple[int, int]) -> None:
         self._distrust()
         self._cut_to_trusted()
-        for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):
+        for suffix, size in zip((INDEX, TIME_INDEX), sizes, strict=True):
             file = self._index_file(suffix)
-            if file is not None and file.size > entries.size_bytes:
-                file.truncate(entries.size_bytes)
+            if file is not None and file.size > size:
+                file.truncate(size)
 
     def _index_file(self, suffix: str) -> File | None:
         file = self.index_file if suffix == INDEX else self.time_file
@@ -552,7 +578,7 @@ class Segment:
         return file
 
     def rename(self, suffix: str) -> None:
-        """Give the segment's files other names, all or none. Raises DiskFull, DiskFailed, Torn.
+        """Give the segment's files other names, all or none. Raises DiskFull, DiskFailed, HalfRenamed, Torn.
 
         The log file's name says what the segment is. It is the last to become `.swap` and the first that is `.swap` no
         more, so that a process that dies leaves whole indexes beside it. Only when the segment becomes part of the log the
@@ -588,7 +614,7 @@ class Segment:
 
     def delete(self, ending: str = FRONT) -> Job:
         """Take the files out of the log by renaming them, all or none; the job unlinks them. Raises DiskFull, DiskFailed,
-        Torn."""
+        HalfRenamed, Torn."""
         pairs = self.leaving(ending)
         rename_all(self.disk, pairs)
         self.left(ending)

@@ -8,19 +8,24 @@ start, once, and the state at the beginning of the last remaining segment is kep
 This file alone decides how a log becomes shorter at its end, and how much a truncation may read inside the loop:
 `INSIDE_BYTES_MAX`. What needs more is prepared by a job for a thread. While that runs the log stays as it is. It is
 truncated when the result is there: `truncate_to`.
+
+A truncation is made whole, or not begun, where room or descriptors are short: all that has to be read is read first; then
+the names of the segments behind change, and the file that is cut with them, together or not at all; memory follows, and for
+that nothing may be short. What could not be written or removed then is done by the next flush, and nothing is appended
+before: index files that are too long, snapshots of offsets that are gone.
 """
 
-import errno
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
+from actors.broker.log.aborted_indexes import Known
 from actors.broker.log.cleaning.replacing import withdraw
-from actors.broker.log.directories.renames import Torn
 from actors.broker.log.history import Indexed, learn, learn_producers, pieces
-from actors.broker.log.log import PartitionLog, Unsettled
-from actors.broker.log.producers.producers import Producers
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, check
-from actors.broker.log.segment import CUT, FRONT, Job, NotCut, Segment
+from actors.broker.log.segment import CUT, FRONT, CutPoint, Job, Segment
 from actors.ports import Disk, DiskFailed, DiskFull
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
@@ -116,17 +121,19 @@ def prepare_cut(log: PartitionLog, offset: int) -> Preparation | None:
     known = segment is log.active or (log.have_index(segment) and segment.aborted.in_memory)
     if known and log.producers.can_truncate(offset):
         return None
+    job = _preparation(log, offset)
+    size = sum(one.size for one in job.segments[:-1]) + _near(segment, offset) - job.position
+    return None if known and size <= INSIDE_BYTES_MAX else job
+
+
+def _preparation(log: PartitionLog, offset: int) -> Preparation:
     start = log.snapshots.before(offset)
     found = start >= 0
     start = start if found else log.log_start_offset
-    first = log.segment_of(start)
-    begin = _near(log.segments[first], start)
-    size = sum(one.size for one in log.segments[first:place]) + _near(segment, offset) - begin
-    if known and size <= INSIDE_BYTES_MAX:
-        return None
     content = log.snapshots.pending.get(start) if found else None
     path = log.snapshots.path(start) if found and content is None else None
-    segments = tuple(log.segments[first : place + 1])
+    segments = tuple(log.segments[log.segment_of(start) : log.segment_of(offset) + 1])
+    begin = _near(segments[0], start)
     return Preparation(
         offset, segments, start, begin, content, log.disk, path, log.generation, log.log_end_offset, log.layout
     )
@@ -147,9 +154,8 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
     """Remove everything from `offset` on, with the whole batch that holds it. Returns jobs that unlink files. It
     blocks only a little, if `prepare_cut` had nothing to prepare or `prepared` is its result.
 
-    The caller flushes the log then, also where this fails: nothing is appended before. If nothing is left, the log is
-    empty and begins at its start, or at `offset` if that is lower. Raises DiskFull or DiskFailed: only segments behind
-    are gone, or none, and the log ends in front of them; Torn.
+    The caller flushes the log then: nothing is appended before. If nothing is left, the log is empty and begins at its
+    start, or at `offset` if that is lower. Raises DiskFull or DiskFailed: nothing is removed; Torn.
     """
     if offset >= log.log_end_offset:
         # An epoch that began at the end, when this replica led, may have no batch. The leader does not have that
@@ -160,97 +166,75 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
         return truncate_fully(log, offset)
     withdraw(log)
     place = log.segment_of(offset)
-    behind = log.segments[place + 1].base_offset if place + 1 < len(log.segments) else None
-    _retire_behind(log, place, CUT)
+    segment, behind = log.segments[place], log.segments[place + 1 :]
     try:
-        end = _cut_inside(log, offset, prepared)
-    except NotCut as error:
-        if behind is not None:
-            _ends_in_front(log, behind)
-        raise error.full from None
-    if end < log.log_start_offset:
-        # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
-        return truncate_fully(log, log.log_start_offset)
+        cut, aborted = _look(log, segment, offset, prepared)
+        if cut.end_offset < log.log_start_offset:
+            # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
+            return truncate_fully(log, log.log_start_offset)
+        if prepared is None and not log.producers.can_truncate(cut.end_offset):
+            prepared = _prepared(log, cut.end_offset)
+    except FileNotFoundError as error:
+        raise log.tear(error) from error
+    log.retire(behind[::-1], CUT, partial(_cut_file, log, segment, cut))
+    log.active = segment
+    log.indexes.forget(segment)
+    try:
+        segment.was_cut(cut)
+        note_cut(log, segment)
+        if segment.aborted.exists:
+            log.aborted.truncate(segment, cut.end_offset, aborted)
+        _ends_at(log, cut.end_offset)
+    except DiskFailed as error:
+        raise log.tear(error) from error
+    log.damaged = log.damaged or aborted.damage
+    log.epochs.truncate_end(cut.end_offset)
+    if prepared is not None:
+        _take_prepared(log, prepared)
+    else:
+        log.producers.truncate(cut.end_offset)
+    log.refuse()
     return log.names.take_unlinks()
 
 
-def _retire_behind(log: PartitionLog, place: int, ending: str) -> None:
-    """Take the segments behind the one at `place` out of the log, the newest first. Where one cannot, the log ends in
-    front of those that have gone."""
-    reached: int | None = None
-    try:
-        while len(log.segments) > place + 1:
-            base_offset = log.segments[-1].base_offset
-            log.retire(log.segments[-1], ending)
-            reached = base_offset
-    except Torn as error:
-        raise log.tear(error) from None
-    except (DiskFull, DiskFailed):
-        log.active = log.segments[-1]
-        if reached is not None:
-            _ends_in_front(log, reached)
-        raise
-    log.active = log.segments[-1] if log.segments else None
-
-
-def _ends_in_front(log: PartitionLog, base_offset: int) -> None:
-    """Let the log end in front of a segment that has gone, and of those behind it. Raises Torn."""
-    try:
-        if _cut_inside(log, base_offset, None) >= log.log_start_offset:
-            return
-    except NotCut as error:
-        raise log.tear(error.full) from error
-    raise log.tear(DiskFailed(errno.EIO, "the log ends before it begins", log.directory))
-
-
-def _cut_inside(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
-    """Cut the log inside its last segment. Returns where it ends. Raises NotCut; Torn if it fails later: file and memory
-    may differ."""
-    try:
-        return _cut_last(log, offset, prepared)
-    except (DiskFull, DiskFailed, FileNotFoundError) as error:
-        raise log.tear(error) from error
-
-
-def _cut_last(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
-    segment = log.active
-    assert segment is not None
-    log.indexes.forget(segment)
+def _look(log: PartitionLog, segment: Segment, offset: int, prepared: Prepared | None) -> tuple[CutPoint, Known]:
+    """Read what the cut of a segment needs. Returns where it is cut, and its index of aborted transactions where that is not
+    in memory then. Raises DiskFull, DiskFailed, FileNotFoundError."""
     if prepared is not None and prepared.segment_index is not None and segment.index is None:
         segment.keep_index(prepared.segment_index)
     if prepared is not None and prepared.aborted is not None:
         segment.aborted.keep(prepared.aborted)
-    if segment.aborted.exists and not segment.aborted.in_memory:
+    cut = segment.find_cut(offset)
+    if segment is not log.active:
+        log.indexes.touch(segment)  # should it not be cut
+    return cut, log.aborted.know(segment, log.end_of(segment))
+
+
+def _prepared(log: PartitionLog, offset: int) -> Prepared:
+    """The producers below the new end, read inside the loop. Raises DiskFull, DiskFailed, FileNotFoundError."""
+    while True:
+        job = _preparation(log, offset)
         try:
-            with suppress(CorruptTransactionIndex):  # it is built again below
-                segment.aborted.found(end_offset=log.log_end_offset, active=True)
-        except DiskFull as error:
-            raise NotCut(error) from error
-    end = segment.truncate(offset)
-    if end < log.log_start_offset:
-        return end  # all of it goes
-    note_cut(log, segment)
-    if segment.aborted.exists:
-        damage = log.aborted.truncate(segment, end, log.log_end_offset)
-        log.damaged = log.damaged or damage
-    _ends_at(log, end)
-    log.epochs.truncate_end(end)
-    if prepared is not None:
-        _take_prepared(log, prepared)
-    elif not log.producers.truncate(end):
-        try:
-            rebuild_producers(log)
-        except CorruptBatch as error:
-            log.damaged = log.damaged or error.reason
-    return end
+            return job()
+        except (CorruptSnapshot, FileNotFoundError):
+            if job.content is None and job.path is None:
+                raise
+            log.snapshots.forget(job.start)
+            log.snapshots.pending.pop(job.start, None)
+
+
+def _cut_file(log: PartitionLog, segment: Segment, cut: CutPoint) -> None:
+    try:
+        segment.cut(cut)
+    except DiskFailed as error:
+        raise log.tear(error) from error
 
 
 def note_cut(log: PartitionLog, segment: Segment) -> None:
     """Note that a segment's file has become shorter. The caller sees to a flush; until it is done nothing is
     appended."""
     log.shortened.append(segment)
-    if log.refusing is None:
-        log.refusing = Unsettled(f"the cut of {segment.log.path} is not durable yet")
+    log.refuse()
 
 
 def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
@@ -264,18 +248,20 @@ def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
 
 def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
     """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
-    DiskFull or DiskFailed: only segments behind are gone, or none; Torn."""
+    DiskFull or DiskFailed: nothing is removed; Torn."""
     withdraw(log)
-    _retire_behind(log, -1, FRONT)  # as if the start had moved: what is left in front of a hole may go
+    log.retire(log.segments[::-1], FRONT)  # as if the start had moved: what is left in front of a hole may go
+    log.active = None
     try:
         _ends_at(log, offset)
         log.snapshots.drop_above(-1)  # an old state would lack what is not in the log any more
-    except (DiskFull, DiskFailed) as error:
+    except DiskFailed as error:
         raise log.tear(error) from error
     log.log_start_offset = offset
     log.recovery_point = log.asked_offset = offset
     log.epochs.clear()
     log.producers.clear()
+    log.refuse()
     jobs = log.names.take_unlinks()
     if offset > 0:
         with suppress(DiskFull):  # the first append makes the file then, once these jobs have made room

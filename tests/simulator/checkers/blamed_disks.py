@@ -1,5 +1,5 @@
-"""Only a disk that has failed is given up: a directory that is offline has refused something in this life of its broker, or
-in the start before it.
+"""Only a disk that has failed is given up: in a directory that is offline something has failed in this life of its broker,
+or in the start before it. Where room or descriptors were short, nothing has.
 
 `StoppedNodes` says the same of the first directory, without which a node ends.
 """
@@ -7,10 +7,6 @@ in the start before it.
 from typing import Any
 
 from tests.simulator.checkers.hooks import Violation
-
-TORN = 2
-"""How often room has to be short in the middle of a change, and of its way back, to leave a log half changed: until the next
-start its directory is not used either."""
 
 
 class BlamedDisks:
@@ -24,5 +20,5 @@ class BlamedDisks:
         if broker is None or not broker.logs.directories.offline_count:
             return
         for number, disk in enumerate(process.disks):
-            if broker.logs.directories.failed(disk) and not disk.refused and disk.lacked < TORN:
+            if broker.logs.directories.failed(disk) and not disk.refused:
                 raise Violation(self.name, f"{process.name} has given up directory {number}, in which nothing failed")

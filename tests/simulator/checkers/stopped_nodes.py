@@ -31,8 +31,6 @@ class StoppedNodes:
         if lacked and process.node.controller is not None:
             return  # a controller does not wait for room
         code, sentence = process.stopped_with
-        if lacked > 1 and "renamed in part only" in sentence:
-            return  # room was short on the way back as well
         well = not process.node._stopping if code == 0 else not refused and not self.was_rotten(process.name)
         if well:
             raise Violation(self.name, f"{process.name} stopped with {code}: {sentence}")

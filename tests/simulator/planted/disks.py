@@ -45,13 +45,15 @@ def cleaned_copy_of_a_torn_log_loses_its_name() -> Sequence[Patch]:
 def segment_leaves_memory_before_its_files_have_left() -> Sequence[Patch]:
     """S2: retention forgets a segment, and then its rename fails."""
 
-    def retire(log: PartitionLog, segment: Segment, ending: str) -> None:
-        log.segments.remove(segment)
-        log.layout += 1
-        log.indexes.forget(segment)
-        log.aborted.forget(segment)
-        log.names.leave(segment.leaving(ending))
-        segment.left(ending)
+    def retire(log: PartitionLog, segments: Sequence[Segment], ending: str, last: Any = None) -> None:
+        for segment in segments:
+            log.segments.remove(segment)
+            log.layout += 1
+            log.indexes.forget(segment)
+            log.aborted.forget(segment)
+        log.names.leave([pair for segment in segments for pair in segment.leaving(ending)], last)
+        for segment in segments:
+            segment.left(ending)
 
     return [instead(PartitionLog, "retire", retire)]
 

@@ -50,6 +50,7 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
             instead(place, "rebuild_producers", lambda log, now_ms=-1, otherwise=0, indexed=None: otherwise)
             for place in (truncation, recovery)
         ),
+        instead(truncation, "_take_prepared", lambda log, prepared: None),
     ]
 
 

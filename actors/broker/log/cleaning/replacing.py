@@ -7,7 +7,6 @@ it back (`recovery.py`). The steps are `stand`, `replace` and `name_placed`, wit
 
 from collections.abc import Sequence
 
-from actors.broker.log.directories.renames import Torn
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import CLEANED, SWAP, Job, Segment
 
@@ -26,10 +25,8 @@ def stand(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> None:
     _place_of(log, old)
     assert log.standing is None, "one segment at a time takes the place of others"
     _name_all(log)
-    try:
+    with log.renaming():
         cleaned.rename(SWAP)
-    except Torn as error:
-        raise log.tear(error) from None
     log.standing = cleaned
     log.names.changes += 1
 
@@ -46,12 +43,10 @@ def replace(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> list
         raise SegmentsChanged(f"{log.directory} has changed since it was cleaned")
     gone = {segment.base_offset for segment in old[1:]}
     snapshots = [one for one in log.snapshots.offsets[:-1] if one in gone]
-    pairs = [one.leaving() for one in old]
-    try:
+    with log.renaming():
+        pairs = [pair for one in old for pair in one.leaving()]
         # The snapshots go with them: were `cleaned` part of the log by then, a failure would pass for "not replaced".
-        log.names.leave([pair for several in pairs for pair in several] + log.snapshots.leaving(snapshots))
-    except Torn as error:
-        raise log.tear(error) from None
+        log.names.leave(pairs + log.snapshots.leaving(snapshots))
     for offset in snapshots:
         log.snapshots.offsets.remove(offset)
     for segment in old:
@@ -71,10 +66,8 @@ def name_placed(log: PartitionLog, cleaned: Segment) -> None:
     """Give `cleaned` the name of a segment, once the old segments' names are gone for good. Raises DiskFull,
     DiskFailed, Torn: it is part of the log under the name that it has."""
     if cleaned.suffix == SWAP:
-        try:
+        with log.renaming():
             cleaned.rename("")
-        except Torn as error:
-            raise log.tear(error) from None
         log.names.changed()
 
 
@@ -85,16 +78,13 @@ def _name_all(log: PartitionLog) -> None:
 
 
 def withdraw(log: PartitionLog) -> None:
-    """Take back the name of a segment that is to take the place of others, also for the next start: the caller is to
-    change the log otherwise, or has given up. Raises DiskFull, DiskFailed, Torn, also where the log was torn before: some of
-    the old segments may have gone, so what stands there may be the only copy."""
-    if log.torn is not None:
-        raise log.torn
+    """Take back the name of a segment that is to take the place of others, also for the next start, and all names that
+    have changed in part: the caller is to change the log otherwise, or has given up. Raises DiskFull, DiskFailed, Torn, also
+    where the log was torn before: some of the old segments may have gone, so what stands there may be the only copy."""
+    log.take_back()
     if log.standing is not None:
-        try:
+        with log.renaming():
             log.standing.rename(CLEANED)
-        except Torn as error:
-            raise log.tear(error) from None
         log.names.changed()
         log.standing = None
 

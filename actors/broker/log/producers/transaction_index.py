@@ -258,17 +258,14 @@ class TransactionIndex:
         finally:
             file.close()
 
-    def truncate(self, offset: int, end_offset: int) -> None:
-        """Forget the entries of markers at or above `offset`, where the log ends now; this segment takes appends.
-        Blocks, a little. `end_offset`: where the segment ended before. Raises CorruptTransactionIndex if the entries
-        are not known."""
+    def truncate(self, offset: int) -> None:
+        """Forget the entries of markers at or above `offset`, where the log ends now; this segment takes appends, and its
+        entries are in memory. Raises DiskFull: memory has forgotten them, the file has not; DiskFailed."""
         if not self.exists:
             self._data = bytearray()
             return
-        if self._data is None:
-            self.found(end_offset=end_offset, active=True)
-            assert self._data is not None
         data = self._data
+        assert data is not None, "it was looked at before the cut"
         kept = bisect_left(
             range(len(data) // ENTRY_BYTES),
             offset,
@@ -277,8 +274,8 @@ class TransactionIndex:
         del data[kept * ENTRY_BYTES :]
         if not self.rebuilt and self._disk.exists(self.path):
             file = self._open()
-            if file.size > len(self._data):
-                file.truncate(len(self._data))
+            if file.size > len(data):
+                file.truncate(len(data))
 
     def write(self, *, sealed: bool) -> list[File]:
         """Bring the file up to what memory has. Returns what is to be synced. Raises DiskFull, DiskFailed."""

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log import moving, recovery
+from actors.broker.log import moving, recovery, truncation
+from actors.broker.log.directories.renames import HalfRenamed
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move
 from actors.broker.log.names import Names
+from actors.broker.log.segment import CUT, Segment
 from tests.simulator.planted.registry import Patch, instead
 from tests.unit.broker.log import test_failing_disk as enumeration
+from tests.unit.broker.log import test_shortage as shortage
 
 pytestmark = pytest.mark.long
 
@@ -57,8 +60,48 @@ def gaps_are_forgotten_by_a_kill() -> Sequence[Patch]:
     return [instead(recovery, "learn", without)]
 
 
+def what_cannot_be_removed_is_forgotten() -> Sequence[Patch]:
+    """A snapshot of producers behind a cut stays as there is no descriptor, and the log grows past its offset: a start
+    believes it."""
+    discard = Names.discard
+
+    def forgetful(names: Names, path: str) -> None:
+        discard(names, path)
+        names._unwanted.clear()
+
+    return [instead(Names, "discard", forgetful)]
+
+
+def names_stay_changed_in_part() -> Sequence[Patch]:
+    """There is no room for the way back, and nobody goes it later."""
+
+    def owe(names: Names, half: HalfRenamed) -> None:
+        names.changed()
+
+    return [instead(Names, "owe", owe)]
+
+
+def a_cut_begins_before_all_is_read() -> Sequence[Patch]:
+    """Segments go, and then there is no descriptor to read what the cut of the one before them needs."""
+    look, retire = truncation._look, PartitionLog.retire
+
+    def late(log: PartitionLog, segment: Segment, offset: int, prepared: Any) -> Any:
+        behind = log.segments[log.segments.index(segment) + 1 :]
+        log.retire(behind[::-1], CUT)
+        return look(log, segment, offset, prepared)
+
+    def once(log: PartitionLog, segments: Sequence[Segment], ending: str, last: Any = None) -> None:
+        retire(log, [one for one in segments if one in log.segments], ending, last)
+
+    return [instead(truncation, "_look", late), instead(PartitionLog, "retire", once)]
+
+
 def faults_of(name: str) -> Callable[[], None]:
     return lambda: enumeration.test_a_fault_at_each_step_and_a_crash_behind_it(name)
+
+
+def shortages_of(name: str) -> Callable[[], None]:
+    return lambda: shortage.test_a_log_goes_on_without_a_start_when_a_shortage_is_over(name)
 
 
 FOUND_BY: dict[Callable[[], Sequence[Patch]], tuple[Callable[[], None], str]] = {
@@ -67,6 +110,12 @@ FOUND_BY: dict[Callable[[], Sequence[Patch]], tuple[Callable[[], None], str]] = 
         "what was cleaned away is back",
     ),
     names_behind_a_cut_are_never_made_durable: (faults_of("truncate and pass"), "old records behind a cut"),
+    what_cannot_be_removed_is_forgotten: (shortages_of("follow another leader a little"), "the next start finds"),
+    names_stay_changed_in_part: (
+        lambda: shortage.test_a_log_goes_on_where_its_caller_has_given_up("retain"),
+        "the next start finds",
+    ),
+    a_cut_begins_before_all_is_read: (shortages_of("follow another leader"), "short from step"),
     gaps_are_forgotten_by_a_kill: (faults_of("fetch what has gaps"), "readers would call it damaged"),
 }
 """The sequence that finds a mistake, and what it says."""

@@ -310,7 +310,7 @@ def test_after_a_power_cut_what_was_synced_is_there(seed: int) -> None:
             elif choice == 8 and log.log_end_offset:
                 for job in truncate_to(log, random.randrange(log.log_end_offset)):
                     job()
-            elif log.active is not None:
+            elif log.active is not None and log.active.size:
                 log.roll(0)
         durable = content(log, upper=log.recovery_point)
         recovery_point = log.recovery_point

@@ -98,8 +98,11 @@ class Flushes:
             if isinstance(result, DiskFailed) and self._failures.fail(replicas, disk, result):
                 result = None
             elif not isinstance(result, Exception):
-                for log, flush in flushes:
-                    log.flushed(flush)
+                try:
+                    for log, flush in flushes:
+                        log.flushed(flush)
+                except DiskFailed as error:  # what came late behind a cut cannot be removed
+                    result = None if self._failures.fail(replicas, disk, error) else error
             then(disk, result)
 
         self._runtime.sync([], behind, done, runs=[Run(flush.files, flush.replacements) for _, flush in flushes])
