@@ -294,7 +294,11 @@ class LogDirMoves:
             elif isinstance(result, DiskFailed):
                 self._failed(move, result)
             else:
-                future.flushed(flush)
+                try:
+                    future.flushed(flush)
+                except DiskFailed as error:  # a file that the flush wrote is to go again, as the log was cut meanwhile
+                    self._failed(move, error)
+                    return
                 if settle:
                     move.settled()
                 self._go_on(running)

@@ -1,0 +1,29 @@
+"""A log that was cut while it was being flushed, and a device that fails where the flush's small files are to go again."""
+
+import errno
+
+from actors.broker.log.truncation import truncate_to
+from tests.unit.node.roles.broker.lab import Lab
+
+CONFIGS = {"internal.segment.bytes": "200"}
+
+
+def test_a_device_that_fails_there_ends_a_broker_that_has_no_other() -> None:
+    lab = Lab(1)
+    lab.topic([1], configs=CONFIGS)
+    for number in range(3):
+        lab.produce(1, bytes(60), producer_id=7, producer_epoch=0, base_sequence=number)
+    node = lab.nodes[1]
+    lab.settle()
+    node.hold_syncs = True
+    for number in range(3, 6):
+        lab.produce(1, bytes(60), producer_id=7, producer_epoch=0, base_sequence=number)
+        lab.settle()
+    assert node.held_syncs, "what was rolled is being flushed"
+    truncate_to(lab.partition(1).log, 2)
+    held, node.held_syncs, node.hold_syncs = node.held_syncs, [], False
+    lab.disks[1].fault = lambda operation, path: errno.EIO if operation == "remove" else 0
+    for one in held:
+        one()
+    lab.settle()
+    assert node.stopped is not None and "remove fails" in node.stopped.sentence
