@@ -160,3 +160,66 @@ def test_a_leader_whose_only_directory_fails_in_reads_leads_no_more(reader):
     process.start()
     t.until(lambda: t.isr == {1, 2, 3})
     assert len(t.read()) == 12
+
+
+def _flip_offset(process, number, bit):
+    """Let a bit of the first offset of a batch rot, counted from the first one."""
+    head = batches.headers(bytes(process.disk.files[FILE].data))[number]
+    process.disk.corrupt(FILE, head.position + 7 - bit // 8, 1 << bit % 8)
+
+
+@pytest.mark.parametrize("bit", [0, 5, 40])
+def test_a_broker_alone_loses_nothing_where_a_batchs_first_offset_rots_before_a_kill(bit):
+    """No checksum covers it, and what is behind it would be cut: the batches beside it say what it was."""
+    t = OneTopic([1], {"internal.segment.bytes": "100000"})
+    for number in range(12):
+        t.produce(_value(number))
+    process = t.cluster.brokers[1]
+    process.kill()
+    _flip_offset(process, 7, bit)
+    process.start()
+    t.until(lambda: t.leader == 1)
+    t.world.run_for(500)
+    assert t.read() == {number: _value(number) for number in range(12)}
+    assert t.produce(b"more") == 12
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_a_follower_whose_last_batchs_first_offset_rots_before_a_kill_takes_the_leaders_word(bit):
+    """It ends inside a batch of the leader's, and what it is sent does not continue its log."""
+    t = OneTopic([1, 2, 3], {"internal.segment.bytes": "100000"})
+    for number in range(5):
+        t.produce(_value(number))
+    process = t.cluster.brokers[t.leader % 3 + 1]
+    process.kill()
+    _flip_offset(process, 4, bit)
+    t.until(lambda: len(t.isr) == 2)
+    t.produce(*(b"several of one batch" for _ in range(4)))
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3}, 30_000)
+    t.world.run_for(500)
+    assert bytes(process.disk.files[FILE].data) == t.file(t.leader, FILE)
+
+
+def test_a_follower_in_the_isr_throws_nothing_away_where_the_leaders_first_offset_rots():
+    """It cannot tell whose has rotted, and may be the only one that has what was acknowledged."""
+    t = OneTopic([1, 2], {"internal.segment.bytes": "100000", "min.insync.replicas": "1"})
+    t.produce(_value(0), b"two of one batch")
+    process, follower = t.cluster.brokers[t.leader], t.cluster.brokers[3 - t.leader]
+    before, sent, t.world.keep_log = bytes(follower.disk.files[FILE].data), [], True
+
+    def rots(operation, path):
+        heads = batches.headers(bytes(process.disk.files[FILE].data))
+        if operation == "read" and path == FILE and heads[-1].base_offset == 2:
+            process.disk.corrupt(FILE, heads[-1].position + 7, 3)  # it says 1, inside what the follower has
+            sent.append(path)
+        return 0
+
+    process.disk.fault = rots
+    t.send(*(b"several" for _ in range(4)), acks=1)
+    t.world.run_for(300)
+    assert sent and t.isr == {1, 2}
+    assert any("expects 2, the leader sent 1" in line for line in t.world.lines), (
+        "what it is sent does not continue its log"
+    )
+    assert bytes(follower.disk.files[FILE].data) == before and t.log(3 - t.leader).log_end_offset == 2

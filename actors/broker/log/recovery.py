@@ -4,7 +4,8 @@ This file alone decides what is believed. Rules:
 
 1. After a clean stop everything is; the last segment is only walked from its last index entry to find the log's end.
 2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log: it
-   and what follows are cut, and reported. Nothing before it is touched: a batch that cannot be passed below the recovery
+   and what follows are cut, and reported, unless only its first offset has rotted (`rotted_offsets.py`): that is put back.
+   Nothing before it is touched: a batch that cannot be passed below the recovery
    point stays as it is where a later segment follows, and the log is damaged. In the last segment the log ends there.
 3. Segments below the recovery point that do not follow each other are told apart by what is left of those between them: a
    power cut may keep some names and lose others. Where the log was being cut the ones behind go, where its start was moving
@@ -38,6 +39,7 @@ from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
+from actors.broker.log.rotted_offsets import mend
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.broker.log.truncation import note_cut, rebuild_producers, truncate_fully
 from actors.ports import Disk, DiskFailed, DiskFull
@@ -45,6 +47,8 @@ from actors.settings.topics import TopicSettings
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
+OFFSETS = ("offset", "stale")
+"""The faults of a batch whose first offset may have rotted."""
 LEFTOVERS = (DELETED, CLEANED, ".tmp")
 
 Lasts = dict[Segment, tuple[int, int]]
@@ -74,7 +78,8 @@ class Recovered(NamedTuple):
     cuts: tuple[RemovedBytes, ...]
     scanned_bytes: int
     rebuilt: tuple[str, ...] = ()
-    """Sentences about indexes of aborted transactions that were damaged."""
+    """Sentences about first offsets of batches that were put back, and about indexes of aborted transactions that were
+    damaged."""
 
 
 def recover(
@@ -122,7 +127,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
             log.segments[-1].aborted.claim()
     lasts: Lasts = {}
     cuts = [] if clean else _close_holes(log, recovery_point, leftovers, lasts)
-    more, scanned = _scan(log, NO_LIMIT if clean else recovery_point)
+    mended: list[str] = []
+    more, scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended)
     cuts += more
     _remove(log, leftovers)
     log.active = log.segments[-1]
@@ -130,7 +136,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     if log.log_start_offset > log.log_end_offset:
         truncate_fully(log, log.log_start_offset, now_ms)
-        return Recovered(log, tuple(cuts), scanned)
+        return Recovered(log, tuple(cuts), scanned, tuple(mended))
     log.cleaned_offset = min(log.cleaned_offset, log.log_end_offset)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.asked_offset = log.recovery_point
@@ -143,7 +149,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
         log.damaged = log.damaged or error.reason
     log.refuse()
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
-    return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed, doubtful)))
+    mended += _index_aborted(log, unsure, learnt, indexed, doubtful)
+    return Recovered(log, tuple(cuts), scanned, tuple(mended))
 
 
 def _finish_swaps(log: PartitionLog) -> set[int]:
@@ -256,17 +263,23 @@ def _bases(names: list[str], ending: str) -> list[int]:
     return [int(name[:20]) for name in names if name[:20].isdecimal() and name[20:] == ending]
 
 
-def _scan(log: PartitionLog, trusted: int) -> tuple[list[RemovedBytes], int]:
-    """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end."""
+def _scan(log: PartitionLog, trusted: int, mended: list[str]) -> tuple[list[RemovedBytes], int]:
+    """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end. Adds sentences about
+    first offsets that were put back."""
     segments, cuts, scanned = log.segments, list[RemovedBytes](), 0
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
         end = NO_LIMIT if last else segments[place + 1].base_offset
         if end < trusted:
             continue
-        index, position = segment.resume_index(trusted)
-        found = segment.scan(index, position, segment.base_offset, check_from=trusted, upper_offset=end)
-        scanned += found.position - position
+        while True:
+            index, position = segment.resume_index(trusted)
+            found = segment.scan(index, position, segment.base_offset, check_from=trusted, upper_offset=end)
+            scanned += found.position - position
+            said = mend(segment, found.position, end) if found.fault in OFFSETS else None
+            if said is None:
+                break
+            mended.append(said)
         segment.index = index
         log.log_end_offset = found.next_offset
         if found.fault is not None and not last and log.log_start_offset < end and found.next_offset < trusted:

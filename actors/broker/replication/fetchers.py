@@ -18,6 +18,8 @@ This file alone decides what a follower asks for and what it does with the answe
    Where the leader has cleaned away how a transaction ended that is open here, this log begins anew at the leader's start,
    which has none of its data any more (reading G-50); never where it may be in the ISR. If the leader does have the data,
    and lacks the marker all the same, what it sends is taken the second time.
+   Where this log ends inside a batch of the leader's, the first offset of one has rotted, which no checksum covers: that of
+   the last batch here, or that of the leader's. This log is cut to the leader's, again not where it may be in the ISR.
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
@@ -31,7 +33,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.log.log import OffsetsOutOfOrder, Unmarked, Unsettled
+from actors.broker.log.log import OffsetsOutOfOrder, PartitionLog, Unmarked, Unsettled
 from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.log.producers.transactions import NO_LIMIT
 from actors.broker.log.segment import Job
@@ -39,7 +41,8 @@ from actors.broker.log.truncation import Preparation, Prepared, fits
 from actors.broker.replication.fetch_sessions import FIRST_EPOCH
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replication_throttle import ReplicationThrottle
-from actors.ports import Disk, DiskFailed, DiskFull, Now
+from actors.ports import Buffer, Disk, DiskFailed, DiskFull, Now
+from actors.wire import batch_header
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import Message, message
 from fastpath.records.batch import CorruptBatch
@@ -302,13 +305,7 @@ class Fetcher:
             self._changed[partition] = None
             return
         if data.diverging_epoch is not None:
-            last, end_offset = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
-            job = partition.prepare_cut(last, end_offset)
-            if job is None:
-                self._cut(partition, last, end_offset, None, outcome)
-            else:
-                outcome.cuts.append(Truncation(partition, epoch, last, end_offset, job))
-                self._delay(partition, FAR_MS)
+            self._diverges(partition, epoch, data.diverging_epoch.epoch, data.diverging_epoch.end_offset, outcome)
             return
         known = partition.told_high_watermark = data.high_watermark
         try:
@@ -338,6 +335,10 @@ class Fetcher:
             self._changed[partition] = None
             return
         except (CorruptBatch, OffsetsOutOfOrder) as error:
+            outside = isinstance(error, OffsetsOutOfOrder) and self.me not in partition.isr.isr
+            if outside and (end_offset := _ends_inside(log, data.records)) is not None:
+                self._diverges(partition, epoch, log.epochs.latest, end_offset, outcome)
+                return
             outcome.reports.append(f"broker {self.source} sent unusable data for {partition!r}: {error}")
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
             return
@@ -346,6 +347,15 @@ class Fetcher:
             outcome.advanced.append(partition)
         if log.log_start_offset != start:
             self._changed[partition] = None
+
+    def _diverges(self, partition: Partition, epoch: int, last: int, end_offset: int, outcome: FetchOutcome) -> None:
+        """Cut a log to where the leader of `epoch` says that its own epoch `last` ends, or have that prepared."""
+        job = partition.prepare_cut(last, end_offset)
+        if job is None:
+            self._cut(partition, last, end_offset, None, outcome)
+        else:
+            outcome.cuts.append(Truncation(partition, epoch, last, end_offset, job))
+            self._delay(partition, FAR_MS)
 
     def _counted(self, partition: Partition, size: int, leader_high_watermark: int, mono_ms: int) -> None:
         if size:
@@ -479,3 +489,9 @@ def _by_topic(kind: Any, named: Mapping[Key, str]) -> list["FetchRequest.Forgott
             topic = topics[topic_id] = kind.ForgottenTopic(topic=name, topic_id=topic_id, partitions=[])
         topic.partitions.append(number)
     return list(topics.values())
+
+
+def _ends_inside(log: PartitionLog, records: Buffer) -> int | None:
+    """The first offset of the first batch in `records`, which is sound, if the log ends inside it; None: it does not."""
+    first, last = batch_header.base_offset(records), batch_header.last_offset(records)
+    return first if log.log_start_offset < first < log.log_end_offset <= last else None

@@ -86,7 +86,7 @@ def test_nothing_below_the_recovery_point_is_touched(interval_bytes: int) -> Non
 @pytest.mark.parametrize("interval_bytes", [0, 4096])
 @pytest.mark.parametrize(
     ("byte", "mask", "fault"),
-    [(2, 0x01, "offset"), (6, 0x01, "stale"), (8, 0x40, "torn"), (8, 0x80, "length"), (16, 0x40, "magic")],
+    [(2, 0x03, "offset"), (6, 0x03, "stale"), (8, 0x40, "torn"), (8, 0x80, "length"), (16, 0x40, "magic")],
 )
 def test_a_header_damaged_below_the_recovery_point_leaves_no_hole(
     interval_bytes: int, byte: int, mask: int, fault: str

@@ -1,0 +1,95 @@
+"""A bit rots in the first offset of a batch, and the process is killed: the next start puts it back, and cuts nothing."""
+
+import pytest
+
+from actors.broker.log.log import PartitionLog
+from fastpath.records import batch
+from tests.simulator.disk import VirtualDisk
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, put, reopen
+
+BITS = range(64)
+
+
+def written() -> PartitionLog:
+    """Batches of one record and of several, in segments."""
+    log = new(segment_bytes=700, index_interval_bytes=200)
+    for number in range(24):
+        put(log, build(1 + number % 3, timestamp_ms=1_000 + number), epoch=number // 9)
+    flush(log)
+    assert len(log.segments) > 3
+    return log
+
+
+WHOLE = content(written())
+HEADS = batch.headers(WHOLE)
+
+
+def flip(log: PartitionLog, place: int, bit: int) -> str:
+    """Let a bit of the first offset of a batch rot. Returns the name of its file."""
+    segment = log.segments[log.segment_of(HEADS[place].base_offset)]
+    begins = next(one for one in HEADS if one.base_offset == segment.base_offset)
+    position = HEADS[place].position - begins.position
+    disk, path = log.disk, segment.path(".log")
+    assert isinstance(disk, VirtualDisk)
+    disk.corrupt(path, position + 7 - bit // 8, 1 << bit % 8)
+    return path
+
+
+@pytest.mark.parametrize("place", range(len(HEADS) - 1))
+def test_an_offset_that_has_rotted_is_put_back(place: int) -> None:
+    for bit in BITS:
+        log = written()
+        path = flip(log, place, bit)
+        again = reopen(log, recovery_point=0)
+        assert content(again.log) == WHOLE and not again.cuts and again.log.damaged is None, bit
+        (said,) = again.rebuilt
+        assert path in said and f"it is {HEADS[place].base_offset} again" in said
+        again.log.check()
+        flush(again.log)
+        assert isinstance(log.disk, VirtualDisk)
+        log.disk.crash(None)
+        third = reopen(again.log, recovery_point=0)
+        assert content(third.log) == WHOLE and not third.rebuilt, "it is durable"
+
+
+def test_two_of_one_segment_are_put_back() -> None:
+    log = written()
+    flip(log, 2, 3)
+    flip(log, 4, 0)
+    again = reopen(log, recovery_point=0)
+    assert content(again.log) == WHOLE and len(again.rebuilt) == 2
+
+
+@pytest.mark.parametrize("bit", BITS)
+def test_of_the_last_batch_nobody_knows_it(bit: int) -> None:
+    """What is not sound beside it is cut, as before, and nothing in front of it."""
+    log = written()
+    flip(log, len(HEADS) - 1, bit)
+    again = reopen(log, recovery_point=0)
+    assert content(again.log).startswith(WHOLE[: HEADS[-1].position]) and not again.rebuilt
+
+
+def test_a_batch_that_has_rotted_otherwise_too_is_cut() -> None:
+    log = written()
+    path = flip(log, 1, 1)
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.corrupt(path, HEADS[1].position + HEADS[1].size - 1)
+    again = reopen(log, recovery_point=0)
+    assert again.cuts and not again.rebuilt and content(again.log) == WHOLE[: HEADS[1].position]
+
+
+def test_batches_of_an_older_history_are_not_taken_for_rotted_ones() -> None:
+    """A power cut has brought back what was cut, where new batches were to be: they go on from offsets of their own."""
+    log, old = new(), new()
+    for _ in range(5):
+        put(log, build())
+    put(old, build(4))
+    for _ in range(3):
+        put(old, build())
+    flush(log)
+    found = content(log)
+    stale = content(old)[batch.headers(content(old))[1].position :]  # begins at 4, a bit less than 5
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.files[f"{DIRECTORY}/{0:020}.log"].data += stale
+    again = reopen(log, recovery_point=0)
+    assert not again.rebuilt and content(again.log) == found
