@@ -130,8 +130,7 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
         replicas.unreadable[partition] = None
         raise _damaged(partition, start, error.reason) from None
     except (DiskFailed, FileNotFoundError) as error:
-        partition.unreadable = True
-        replicas.unreadable[partition] = None
+        replicas.note_unreadable(partition)
         note_failure(replicas, partition, error)
         raise DiskFailed(f"{partition!r} cannot be read from offset {start} on: {error}") from error
     return OwnRead(start, warm.data)

@@ -265,6 +265,11 @@ class Replicas:
         self.signals[partition.grown] = self.signals[partition.committed] = None
         self.moved.append((partition, Became.FOLLOWER))
 
+    def note_unreadable(self, partition: Partition) -> None:
+        """Note that the log of a partition cannot be read here; the next heartbeat reports it."""
+        partition.unreadable = True
+        self.unreadable[partition] = None
+
     def take_offline(self, partition: Partition, why: Offline) -> None:
         """Remove a partition whose files cannot be used any more. Requests that wait for it are answered."""
         topic_id, number = partition.topic_id, partition.number

@@ -334,8 +334,7 @@ class Scrubber:
         if self._failing.get(partition) is not log:
             self._failing[partition] = log
         elif not partition.unreadable and any(one != self._cache.me for one in partition.isr.isr):
-            partition.unreadable = True
-            self._replicas.unreadable[partition] = None
+            self._replicas.note_unreadable(partition)
             self._runtime.log.error(f"{partition!r} cannot be read at rest, twice, and is given up here: {error}")
 
     def _here(self, partition: Partition, log: PartitionLog) -> bool:
@@ -519,8 +518,7 @@ class Scrubber:
                 f"{what}: they are not committed yet, and are looked at again with the next reading"
             )
         elif self._restoration.unfit in partition.isr.isr and self._cache.me in partition.isr.isr:
-            partition.unreadable = True
-            self._replicas.unreadable[partition] = None
+            self._replicas.note_unreadable(partition)
             self._runtime.log.error(f"{what}: {partition!r} is fetched anew from broker {partition.leader}")
         else:
             self._runtime.log.error(
