@@ -254,3 +254,21 @@ def test_what_a_disk_lacked_in_an_earlier_life_is_no_reason_to_give_it_up():
     with pytest.raises(DiskFailed):
         disk.rename("a", "b")
     BlamedDisks().turned(process)
+
+
+def test_a_device_that_fails_behind_a_flush_is_given_up(monkeypatch):
+    """A flush that came late behind a cut has written what cannot be removed: the error came out of the turn."""
+    t = OneTopic([1, 2, 3], {"flush.messages": "1"})
+    t.produce(b"value")
+    process, log = t.cluster.brokers[2], t.log(2)
+    flushed = type(log).flushed
+
+    def fails(one, flush):
+        if one is log:
+            raise process.disk.error(errno.EIO, "remove failed", "t-0/00000000000000000001.snapshot")
+        flushed(one, flush)
+
+    monkeypatch.setattr(type(log), "flushed", fails)
+    t.send(b"value", acks=1)
+    t.world.run_for(2_000)
+    assert process.stopped_with is not None and "remove failed" in process.stopped_with[1]

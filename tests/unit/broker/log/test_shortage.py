@@ -247,3 +247,24 @@ def test_names_that_have_changed_in_part_are_changed_back_however_often_that_fai
         assert log.torn is None and not log.names.owed
         assert state(opened(log))[0] == LEADER
     assert half > 10
+
+
+def test_a_snapshot_that_a_late_flush_has_written_is_removed_before_anything_is_appended() -> None:
+    """The log was cut while the sync ran, and there is no descriptor to remove what it has written."""
+    log = led(False)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    log.roll(1_000)
+    (late,) = log.snapshots.pending
+    flushing = log.flush()
+    truncate_to(log, COMMON)
+    logs.sync(log, flushing)
+    disk.fault = lambda operation, path: errno.EMFILE * (operation == "remove")
+    log.flushed(flushing)
+    assert disk.found(log.snapshots.path(late)) and log.names.owed
+    with pytest.raises(DiskFull):
+        put(log, build())
+    disk.fault = None
+    follow(log)
+    assert not disk.found(log.snapshots.path(late)) or late in log.snapshots.offsets
+    assert state(opened(log)) == state(led(True))
