@@ -11,7 +11,7 @@ Which text is changed:
    edits there; all of them would be hundreds that have little to do with the row.
 2. A condition is negated; a comparison takes its edge in or leaves it out; a statement that only has an effect is removed;
    an integer becomes the next one; True and False change places.
-3. Docstrings, assertions, what is only written into errors and the log, and Cython are left alone.
+3. Docstrings, assertions (as a zip's `strict`), what is only written into errors and the log, and Cython are left alone.
 """
 
 import ast
@@ -85,10 +85,12 @@ def tests_of(row: Row) -> list[str]:
 
 def tests_beside(row: Row, site: Site) -> list[str]:
     """Tests that may know the changed line when the row's own do not, since a function does more than one row asks for: the
-    unit tests of its module, and those of other rows that name its file."""
+    unit tests that are named after its module or import it, and those of other rows that name its file."""
     top, package, *_ = Path(site.file).parts
     below = ROOT / "tests" / "unit" / (package if top == "actors" else top)
-    units = sorted(below.rglob(f"test_{Path(site.file).stem}.py"))
+    imported = f"from {site.file.removesuffix('.py').replace('/', '.')} import "
+    named = f"test_{Path(site.file).stem}.py"
+    units = sorted(unit for unit in below.rglob("test_*.py") if unit.name == named or imported in unit.read_text())
     found = {str(unit.relative_to(ROOT)): None for unit in units}
     for other in ROWS:
         if any(place.partition(":")[0] == site.file for place in other.code):
@@ -189,11 +191,15 @@ def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
     """What stands in a definition, without what only people read or only types say."""
     yield node
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "type_params"):
+        if name in ("annotation", "returns", "decorator_list", "type_params") or (name == "keywords" and _zips(node)):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not _said(child):
                 yield from _behaviour(child)
+
+
+def _zips(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
 
 
 def _said(node: ast.AST) -> bool:
