@@ -131,7 +131,6 @@ ELSEWHERE_TESTED = {
     "actors/broker/log/names.py": "unit/broker/log/test_shortage.py",
     "actors/broker/log/truncation.py": "unit/broker/log/test_model.py",
     "actors/broker/log/segment.py": "unit/broker/log/test_log.py",
-    "actors/broker/replication/fetchers.py": "unit/node/roles/broker/replication/test_replication.py",
     "actors/broker/replication/partition.py": "unit/node/roles/broker/replication/test_replication.py",
     "actors/broker/replication/reading.py": "unit/broker/replication/test_closest_replica.py",
     "actors/broker/replication/replicas.py": "unit/node/roles/broker/replication/test_replication.py",

@@ -67,6 +67,18 @@ def test_a_fetch_that_failed_is_sent_again_after_a_pause() -> None:
     assert len(fetches(replica.run(1))) == 1
 
 
+def test_an_observer_whose_leader_leads_no_more_looks_for_another_after_a_pause() -> None:
+    replica = Replica(voters=(2, 3), hard=HardState(3, None, 2), **LOG)
+    (asked,) = fetches(replica.said)
+    assert not fetches(replica.step(FetchResponse(asked.serial, Error.NOT_LEADER_OR_FOLLOWER, 2, 3), 2))
+    assert replica.raft.role is Role.UNATTACHED
+    assert not fetches(replica.run(LIMITS.retry_backoff_ms - 1))
+    asked = {
+        to for _ in range(3) for to, one in replica.run(LIMITS.request_timeout_ms) if isinstance(one, FetchRequest)
+    }
+    assert asked == {2, 3}
+
+
 def test_a_fetch_that_nobody_reports_is_given_up() -> None:
     replica = Replica(hard=HardState(3, None, 2), **LOG)
     assert replica.raft.deadline_ms() < NEVER_MS
