@@ -95,6 +95,7 @@ FOUND = [
     ("rot_is_mended", "failing disks", 71403),
     ("rot_is_mended", "failing disks", 103543),
     ("parts_are_as_they_say", "failing disks", 131680),
+    ("nothing_deleted_unasked", "failing disks", 160562),
     ("no_sound_disk_is_blamed", "failing disks", 130522),
 ]
 """(property that did not hold, kind of world or none, seed)."""

@@ -123,7 +123,7 @@ class PartitionLog:
         "_asked_ms", "_began_in", "aborted", "active", "asked_offset", "blank", "checkpointed_offset", "cleaned_offset",
         "damaged", "disk", "durable_generation", "epochs", "generation", "hints", "indexes", "instance", "layout",
         "log_end_offset", "log_start_offset", "moves", "names", "producers", "recovery_point", "refusing", "segments",
-        "settings", "shortened", "snapshots", "standing", "topic_id", "torn",
+        "settings", "shortened", "snapshots", "standing", "topic_id", "torn", "unplaced",
     )  # fmt: skip
 
     segments: list[Segment]
@@ -195,6 +195,9 @@ class PartitionLog:
         self.standing: Segment | None = None
         """A segment under the name `.swap` that is to take the place of others and has not yet. A start would let it do so:
         its name goes before anything else of the log changes."""
+        self.unplaced: Segment | None = None
+        """A cleaned segment that has taken the place of others, and has a name of its own, for certain, only after the next
+        sync: nothing else is cleaned before that, as a start that finds another one beside `.swap` drops this."""
         self.torn: DiskFailed | None = None
         """Why memory and disk may not say the same of this log any more; None: they do. If it is set, nothing is
         appended to the log or flushed."""

@@ -159,8 +159,10 @@ def _finish_swaps(log: PartitionLog) -> set[int]:
     names = log.disk.names(log.directory)
     cleaned = [int(one[:20]) for one in names if one[:20].isdecimal() and one.endswith(LOG + CLEANED)]
     whole = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG + SWAP}
-    # Apache Kafka may split one segment into several: then all of them count, or none.
-    whole = {base for base in whole if not cleaned or base < min(cleaned)}
+    # Apache Kafka may split one segment into several: then all of them count, or none. One that has taken its place already,
+    # and is being cleaned again, is the only copy.
+    alone = {base for base in whole & set(cleaned) if f"{base:020d}{LOG}" not in names}
+    whole = alone | {base for base in whole if not cleaned or base < min(cleaned)}
     # The index of aborted transactions gets its name behind the log file: with that done, it alone is left to be renamed.
     named = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG}
     named = {base for base in named - whole if not cleaned or base < min(cleaned)}

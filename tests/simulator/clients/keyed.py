@@ -70,11 +70,13 @@ async def read_again(client: Client, checker: CompactedRecords, topic: str, part
 async def _read_once(client: Client, checker: CompactedRecords, topic: str, partition: int) -> None:
     begun_us, offset = client.world.time_us, 0
     table: dict[bytes, tuple[int, bytes]] = {}
+    asked = set[Any]()
     while not client.stopping:
         if (topic, partition) not in client.leaders:
             if not await client.learn(topic) or (topic, partition) not in client.leaders:
                 await client.sleep(100)
             continue
+        asked.add(client.leaders[topic, partition])
         page = await fetch_committed(client, topic, partition, offset, wait_ms=1)
         error = page.error
         for record in page.records:
@@ -98,5 +100,5 @@ async def _read_once(client: Client, checker: CompactedRecords, topic: str, part
             await client.sleep(20)
         elif not passed:
             took_ms = (client.world.time_us - begun_us) // 1000
-            checker.table(client.name, client.topic_ids[topic], partition, table, offset, took_ms)
+            checker.table(client.name, client.topic_ids[topic], partition, table, offset, took_ms, len(asked))
             return

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from actors.broker.log.aborted_transactions import all_aborted
 from actors.broker.log.cleaning.cleanable import Cleanable, Group, groups
-from actors.broker.log.cleaning.replacing import name_placed, replace, stand, withdraw
+from actors.broker.log.cleaning.replacing import name_all, name_placed, replace, stand, withdraw
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import Aborted as Entry
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
@@ -163,6 +163,10 @@ class LogCleaning:
             delete_retention_ms=log.settings.delete_retention_ms,
             output_bytes_max=self._output_bytes_max,
         )
+        if log.unplaced is not None:
+            name_all(log)
+            yield Durable([log.names.listing])
+            log.unplaced = None
         for group in groups(log, end_offset):
             yield from self._clean(group, cleaner, transactions)
         return Cleaned(
@@ -248,6 +252,7 @@ class LogCleaning:
         yield Durable([log.names.listing])
         name_placed(log, cleaned)
         yield Durable([log.names.listing])
+        log.unplaced = None
         self.retired = None
         yield retired
 

@@ -24,7 +24,7 @@ def stand(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> None:
     """
     _place_of(log, old)
     assert log.standing is None, "one segment at a time takes the place of others"
-    _name_all(log)
+    name_all(log)
     with log.renaming():
         cleaned.rename(SWAP)
     log.standing = cleaned
@@ -52,7 +52,7 @@ def replace(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> list
     for segment in old:
         log.indexes.forget(segment)
         segment.left(close=False)
-    log.standing = None
+    log.standing, log.unplaced = None, cleaned
     cleaned.placed = True
     log.segments[place : place + len(old)] = [cleaned]
     log.aborted.replace(old, cleaned)
@@ -71,8 +71,8 @@ def name_placed(log: PartitionLog, cleaned: Segment) -> None:
         log.names.changed()
 
 
-def _name_all(log: PartitionLog) -> None:
-    """Name the segments to which an earlier rename could not give their names."""
+def name_all(log: PartitionLog) -> None:
+    """Name the segments to which an earlier rename could not give their names. Raises DiskFull, DiskFailed, Torn."""
     for segment in log.segments:
         name_placed(log, segment)
 

@@ -20,6 +20,7 @@ from actors.broker.log.directories.directory import ARRIVED, LEAVING, PARTITION_
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover
+from actors.broker.log.segment import LOG, SWAP
 from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
@@ -627,4 +628,44 @@ def test_a_start_that_finds_a_cleaning_half_done_fails_at_each_step() -> None:
             if adversary.steps < step:
                 break
         assert latest(checkpoint.open(log)) == before
+    raise AssertionError("the cleaning never ended")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_cleaned_segment_without_its_name_is_not_lost_in_the_next_cleaning(named: bool) -> None:
+    """There is no room for its name, or none for the sync behind it, and the next cleaning stops at one of its steps."""
+
+    def short(operation: str, path: str) -> int:
+        nonlocal placed
+        placed += operation == "rename" and path.endswith(LOG + SWAP)
+        return errno.ENOSPC if placed and operation == ("sync" if named else "rename") else 0
+
+    def dies(operation: str, path: str) -> int:
+        nonlocal count
+        count += operation in ("rename", "sync", "create", "append")
+        if count == stop_at:
+            raise Stopped
+        return 0
+
+    for stop_at, how in product(range(1, 1_000), range(HOWS)):
+        log, placed, count = logs.new(**COMPACT), 0, 0
+        for number in range(34):
+            put(log, keyed(b"k%d" % (number if number < 4 else number % 9 + 4), b"v%d" % number))
+        flush(log)
+        disk = log.disk
+        assert isinstance(disk, VirtualDisk)
+        disk.fault = short
+        with pytest.raises(DiskFull):
+            clean(log)
+        checkpoint, before, disk.fault = Checkpoint(log), latest(log), dies
+        try:
+            clean(log)
+        except Stopped:
+            pass
+        else:
+            assert stop_at > 20
+            return
+        disk.fault = None
+        crash(disk, how)
+        assert latest(checkpoint.open(log)) == before, (stop_at, how)
     raise AssertionError("the cleaning never ended")
