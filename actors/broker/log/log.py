@@ -472,6 +472,7 @@ class PartitionLog:
         """Take segments out of the log, the first ones or the last ones, in this order, and then do what is `last`. Raises
         what `last` raises; DiskFull or DiskFailed: all are still part of it; Torn."""
         with self.renaming():
+            ending = self.names.ending((path for segment in segments for path in segment.paths), ending)
             self.names.leave([pair for segment in segments for pair in segment.leaving(ending)], last)
         for segment in segments:
             segment.left(ending)

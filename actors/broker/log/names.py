@@ -2,14 +2,15 @@
 
 This file alone decides how a log's files change their names, and what a flush has to sync for that to be durable: the
 directory itself, the directory above where the log has come from another one, and partition.metadata until it was synced
-once. Files that leave the log are renamed, and handed out later as a job that unlinks them.
+once. Files that leave the log are renamed, and handed out later as a job that unlinks them. None gets a name under which
+another one waits for that: the job would take it, and it may have to have its own name again.
 
 What there was no room or no descriptor for is `owed`: names that are to be again what memory says, and files that are no
 part of the log any more and that a start would believe. It is done before anything else of the log changes (`settle`), so
 none of these files is ever read as true, and no start is needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from actors.broker.log.directories.directory import PARTITION_METADATA
 from actors.broker.log.directories.renames import HalfRenamed, Pair, Torn, rename_all
@@ -21,8 +22,8 @@ class Names:
     """The names in one log's directory."""
 
     __slots__ = (
-        "_back", "_durable_changes", "_identified", "_identity", "_unlinks", "_unwanted", "changes", "directory", "disk",
-        "flush_wanted", "placed",
+        "_back", "_durable_changes", "_identified", "_identity", "_unlinks", "_unwanted", "_waiting", "changes",
+        "directory", "disk", "flush_wanted", "placed",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, has_identity: bool) -> None:
@@ -44,6 +45,8 @@ class Names:
         self._unlinks: list[str] = []
         """Files to be unlinked that an operation left when it failed half way: the next one's job does it, or that of
         `PartitionLog.left_over`."""
+        self._waiting: set[str] = set()
+        """Files of which a job that was handed out may still unlink one of that name."""
         self._back: list[Pair] = []
         """The renames by which names that have changed in part are again what memory says, in their order."""
         self._unwanted: list[str] = []
@@ -58,6 +61,14 @@ class Names:
         """Note that the name of a file has changed."""
         self.changes += 1
         self.flush_wanted = True
+
+    def ending(self, paths: Iterable[str], ending: str) -> str:
+        """The ending with which files of these paths leave the log: `ending`, or one that has a number before it as well."""
+        paths, number, found = list(paths), 1, ending
+        while any(path + found in self._waiting or path + found in self._unlinks for path in paths):
+            number += 1
+            found = f".{number}{ending}"
+        return found
 
     def leave(self, pairs: Sequence[Pair], last: Callable[[], None] | None = None) -> None:
         """Give files the names under which they wait to be unlinked, and then do what is `last`. Raises what `last` raises;
@@ -116,7 +127,8 @@ class Names:
     def take_unlinks(self) -> list[Job]:
         """The job that unlinks the files that have left the log."""
         paths, self._unlinks = self._unlinks, []
-        return [unlinking(self.disk, self.directory, paths)] if paths else []
+        self._waiting.update(paths)
+        return [unlinking(self.disk, self.directory, paths, self._waiting)] if paths else []
 
     def move(self, directory: str) -> None:
         """Give the log's directory another name. Raises DiskFull, DiskFailed: it has its old name."""

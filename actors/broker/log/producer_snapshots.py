@@ -74,7 +74,8 @@ class ProducerSnapshots:
     def leaving(self, offsets: Sequence[int]) -> list[Pair]:
         """The names that snapshots get when they leave the log. Raises DiskFailed."""
         names = [self.path(offset) for offset in offsets]
-        return present(self._names.disk, [(name, name + DELETED) for name in names])
+        ending = self._names.ending(names, DELETED)
+        return present(self._names.disk, [(name, name + ending) for name in names])
 
     def retire(self, offsets: Sequence[int]) -> None:
         """Take snapshots out of the log, one after the other. Raises DiskFull or DiskFailed: the rest stay."""

@@ -29,6 +29,7 @@ This file alone decides what is believed. Rules:
 
 from contextlib import suppress
 from itertools import pairwise
+from re import escape, fullmatch
 from typing import NamedTuple
 
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
@@ -234,8 +235,7 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
     """Cut the log where segments that are wholly below `trusted` do not follow each other: the log was becoming shorter
     when the power was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
     nothing tells which. Adds to `lasts` what it has read of each segment."""
-    cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
-    unsaid = _bases(leftovers, LOG + DELETED)
+    cut, gone, unsaid = _bases(leftovers, CUT), _bases(leftovers, FRONT), _bases(leftovers, DELETED)
     segments, cuts, front = log.segments, list[RemovedBytes](), 0
     for segment in segments:
         lasts[segment] = segment.find_last()
@@ -262,7 +262,9 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
 
 
 def _bases(names: list[str], ending: str) -> list[int]:
-    return [int(name[:20]) for name in names if name[:20].isdecimal() and name[20:] == ending]
+    """The base offsets of log files that have such an ending, with a number before it or none (`Names.ending`)."""
+    found = (fullmatch(rf"([0-9]{{20}}){escape(LOG)}(?:\.[0-9]+)?{escape(ending)}", name) for name in names)
+    return [int(one[1]) for one in found if one is not None]
 
 
 def _scan(log: PartitionLog, trusted: int, mended: list[str]) -> tuple[list[RemovedBytes], int]:

@@ -144,6 +144,11 @@ class Segment:
         """The path of one of the segment's files, on its disk."""
         return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths that the segment's files have, if they exist, on its disk."""
+        return [self.path(one) for one in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)]
+
     def begin(self) -> None:
         """Begin as an empty segment: the indexes are empty too, whatever an earlier segment of that name left
         behind."""
@@ -601,8 +606,7 @@ class Segment:
     def leaving(self, ending: str = FRONT) -> list[Pair]:
         """The names that the segment's files get when they leave the log. Raises DiskFailed."""
         assert self.suffix != SWAP or self.placed, "what is named .swap and is in no log may be the only copy"
-        names = [self.path(one) for one in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)]
-        return present(self.disk, [(name, name + ending) for name in names])
+        return present(self.disk, [(path, path + ending) for path in self.paths])
 
     def left(self, ending: str = FRONT, *, close: bool = True) -> None:
         """Note that the segment's files have the names with which they leave the log. Without `close` its readers go
@@ -628,12 +632,13 @@ class Segment:
         self.aborted.close()
 
 
-def unlinking(disk: Disk, directory: str, paths: Sequence[str]) -> Job:
-    """The job that unlinks files of a log, once their present names are durable: they tell a start what was going on."""
-    return partial(_unlink, disk, directory, paths)
+def unlinking(disk: Disk, directory: str, paths: Sequence[str], waiting: set[str] | None = None) -> Job:
+    """The job that unlinks files of a log, once their present names are durable: they tell a start what was going on. When
+    it has ended it takes their paths out of `waiting`; after an error it may be run again."""
+    return partial(_unlink, disk, directory, paths, waiting)
 
 
-def _unlink(disk: Disk, directory: str, paths: Sequence[str]) -> None:
+def _unlink(disk: Disk, directory: str, paths: Sequence[str], waiting: set[str] | None) -> None:
     """Remove all files; if one cannot be removed, the others are. Raises DiskFull or DiskFailed, the first one met."""
     disk.settle(directory)
     failed: OSError | None = None
@@ -644,3 +649,5 @@ def _unlink(disk: Disk, directory: str, paths: Sequence[str]) -> None:
             failed = failed or error
     if failed is not None:
         raise failed
+    if waiting is not None:
+        waiting.difference_update(paths)

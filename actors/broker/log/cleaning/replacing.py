@@ -8,7 +8,7 @@ it back (`recovery.py`). The steps are `stand`, `replace` and `name_placed`, wit
 from collections.abc import Sequence
 
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.segment import CLEANED, SWAP, Job, Segment
+from actors.broker.log.segment import CLEANED, FRONT, SWAP, Job, Segment
 
 
 class SegmentsChanged(ValueError):
@@ -44,14 +44,15 @@ def replace(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> list
     gone = {segment.base_offset for segment in old[1:]}
     snapshots = [one for one in log.snapshots.offsets[:-1] if one in gone]
     with log.renaming():
-        pairs = [pair for one in old for pair in one.leaving()]
+        ending = log.names.ending((path for one in old for path in one.paths), FRONT)
+        pairs = [pair for one in old for pair in one.leaving(ending)]
         # The snapshots go with them: were `cleaned` part of the log by then, a failure would pass for "not replaced".
         log.names.leave(pairs + log.snapshots.leaving(snapshots))
     for offset in snapshots:
         log.snapshots.offsets.remove(offset)
     for segment in old:
         log.indexes.forget(segment)
-        segment.left(close=False)
+        segment.left(ending, close=False)
     log.standing, log.unplaced = None, cleaned
     cleaned.placed = True
     log.segments[place : place + len(old)] = [cleaned]
