@@ -170,10 +170,22 @@ class Claims:
     def give_up(self, topic: str, topic_id: bytes, number: int) -> None:
         """Retire what a replica has claimed and could not open yet: it is none of this broker's any more."""
         found = self.unopened.get((topic, number))
-        if found is not None and found[1].topic_id == topic_id:
-            del self.unopened[topic, number]
-            if not self._directories.failed(found[0].disk):
-                self._retire(*found)
+        if found is None or found[1].topic_id != topic_id:
+            return
+        del self.unopened[topic, number]
+        if not self._directories.failed(found[0].disk):
+            self._retire(*found)
+        futures = self.futures.pop((topic, number), [])
+        self.retire_futures(one for one in futures if one[1].topic_id == topic_id)
+        if others := [one for one in futures if one[1].topic_id != topic_id]:
+            self.futures[topic, number] = others
+
+    def unclaim(self, topic_id: bytes, number: int) -> None:
+        """Note that nobody claims any more what a replica could not open yet: it is what the start has found."""
+        for key, found in list(self.unopened.items()):
+            if found[1].topic_id == topic_id and key[1] == number:
+                del self.unopened[key]
+                self.unclaimed.setdefault(key, []).append(found)
 
     def has(self, topic: str, topic_id: bytes, number: int) -> bool:
         """Whether a replica has files that it can claim."""

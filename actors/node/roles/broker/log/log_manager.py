@@ -18,7 +18,7 @@
 A replica that a start should find and does not find never begins again empty as a member of the ISR.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from actors.broker.log.directories.directory import partition_name
@@ -72,8 +72,8 @@ class LogManager:
         self.may_begin: Callable[[bytes, int], None] = lambda topic_id, number: None
         """Told (topic id, number) of a replica that is offline as its log could not be opened, when that is to be tried
         again."""
-        self._waiting: set[tuple[bytes, int]] = set()
-        """Replicas of which was said that their log could not be opened yet, by topic id and number."""
+        self._waiting: dict[tuple[bytes, int], int] = {}
+        """When the log of a replica that could not be opened yet is tried again, by topic id and number: monotonic ms."""
         self.in_use = False
         """Whether partitions follow the image: they are opened as it assigns them."""
         self.closing = False
@@ -134,21 +134,20 @@ class LogManager:
             return self._loader.create(disk, name, settings, topic_id), settings, 0
         directory, found = claimed
         if self.directories.failed(directory.disk):
+            self._waiting.pop((topic_id, number), None)
             return None
         try:
             recovered = self._loader.load(directory, found, topic_id, settings)
         except DiskFull as error:
             if (topic_id, number) not in self._waiting:
-                self._waiting.add((topic_id, number))
                 self._runtime.log.error(
                     f"{found.name} is offline until there is room and a descriptor to open it: {error}"
                 )
             self.claims.give_back(claimed, futures)
-            self._runtime.waiting.timers.at(
-                self._runtime.now.mono_ms + AGAIN_MS, lambda: self.may_begin(topic_id, number)
-            )
+            due_ms = self._waiting[topic_id, number] = self._runtime.now.mono_ms + AGAIN_MS
+            self._runtime.waiting.timers.at(due_ms, lambda: self._again(topic_id, number, due_ms))
             return None
-        self._waiting.discard((topic_id, number))
+        self._waiting.pop((topic_id, number), None)
         if recovered is None:
             return None
         log = recovered.log
@@ -160,6 +159,11 @@ class LogManager:
         if futures and log.damaged is None:
             self.futures.resume(futures[0], topic_id, settings)
         return log, settings, high_watermark
+
+    def _again(self, topic_id: bytes, number: int, due_ms: int) -> None:
+        """Have a log tried again, unless it was opened or given up, or fails for another reason since."""
+        if self._waiting.get((topic_id, number)) == due_ms:
+            self.may_begin(topic_id, number)
 
     def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
         """Whether a replica that metadata assigns has no files though this broker had some. `before`: it was assigned before
@@ -176,10 +180,22 @@ class LogManager:
         return not self.checkpoints.had(topic, topic_id, number, before=before)
 
     def give_up(self, topic: str, topic_id: bytes, number: int) -> None:
-        """Note that a replica which is offline has no replica here any more."""
+        """Note that there is no replica here any more of one that is offline, or could not be opened yet."""
         self.checkpoints.give_up_lost(topic, number)
         self.claims.give_up(topic, topic_id, number)
-        self._waiting.discard((topic_id, number))
+        self._waiting.pop((topic_id, number), None)
+
+    def give_up_all_but(self, here: Container[tuple[bytes, int]]) -> None:
+        """Note which replicas there are here, by topic id and number: no others."""
+        unopened = [(topic, found.topic_id, number) for (topic, number), (_, found) in self.claims.unopened.items()]
+        for topic, topic_id, number in [*unopened, *self.checkpoints.known_lost()]:
+            if topic_id is not None and (topic_id, number) not in here:
+                self.give_up(topic, topic_id, number)
+
+    def unclaim(self, topic_id: bytes, number: int) -> None:
+        """Note that a replica which is offline is none of this broker's any more, and that its data may be wanted."""
+        self.claims.unclaim(topic_id, number)
+        self._waiting.pop((topic_id, number), None)
 
     def configure(self, partition: Partition) -> None:
         """Take over changed settings of a partition. If only what is on the disk counts from now on, the rest is

@@ -75,6 +75,10 @@ class OffsetCheckpoints:
         if self._lost.pop((topic, number), None) is not None:
             self._written = None
 
+    def known_lost(self) -> list[tuple[str, bytes, int]]:
+        """(topic, topic id, number) of the replicas that are lost."""
+        return [(topic, topic_id, number) for (topic, number), topic_id in self._lost.items()]
+
     # ---- when it is written
 
     def write(self, replicas: Replicas) -> None:
@@ -97,9 +101,10 @@ class OffsetCheckpoints:
             )
             for _, topic_id, log, high_watermark in self._logs(replicas)
         ]
-        if state == self._written:
+        unopened = dict(self._claims.unopened)
+        if (state, unopened) == self._written:
             return False
-        self._written = state
+        self._written = state, unopened
         return True
 
     def _write_one(self, replicas: Replicas, disk: Disk) -> None:

@@ -104,11 +104,11 @@ class MetadataApplier:
         for id, registration in delta.brokers:
             self._apply_broker(id, registration, delta.led_here)
         for name, topic_id in delta.deleted_topics:
-            replicas.arriving.pop(topic_id, None)
+            going = [*replicas.arriving.pop(topic_id, ()), *(key[1] for key in replicas.offline if key[0] == topic_id)]
             self._let_go(topic_id, list(replicas.by_id.get(topic_id, ())))
-            for key in [key for key in replicas.offline if key[0] == topic_id]:
-                del replicas.offline[key]
-                self._logs.give_up(name, *key)
+            for number in going:
+                replicas.offline.pop((topic_id, number), None)
+                self._logs.give_up(name, topic_id, number)
             self.forget_topic(name, topic_id)
         for state in delta.partitions:
             self._assign(state)
@@ -138,6 +138,7 @@ class MetadataApplier:
             self._let_go(topic_id, [number for number in partitions if (topic_id, number) not in here])
         for key in [key for key in replicas.offline if key not in here]:
             del replicas.offline[key]
+        self._logs.give_up_all_but(here)
         self._partition_effects.run()
 
     def _apply_broker(self, id: int, registration: Broker | None, led_here: Iterable[PartitionState]) -> None:
@@ -171,8 +172,8 @@ class MetadataApplier:
         if assignment is None:
             if replicas.here(topic_id, number) is not None:
                 self._let_go(topic_id, [number])
-            if replicas.offline.pop((topic_id, number), None) is not None:
-                self._logs.give_up(topic, topic_id, number)
+            replicas.offline.pop((topic_id, number), None)
+            self._logs.give_up(topic, topic_id, number)
             return
         if self._is_offline(topic, topic_id, number, assignment):
             replicas.put_in_line(topic_id, number, assignment.leader, assignment.isr)

@@ -309,6 +309,7 @@ class PushedMetadata:
             if partition is not None:
                 self._applier.set_aside(partition)
             self._replicas.offline.pop(key, None)
+            self._logs.unclaim(*key)
 
     def _follow_everything(self, obeyed: Sequence[PartitionState]) -> None:
         if self._applier.caught_up:

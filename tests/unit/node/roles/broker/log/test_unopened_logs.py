@@ -2,7 +2,12 @@
 
 import errno
 
+import pytest
+
 from actors.broker.log.directories.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, parse_offsets
+from actors.broker.log.directories.directory import FUTURE
+from actors.broker.replication.metadata_delta import MetadataDelta, PartitionState
+from actors.broker.replication.partition import Assignment
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import records
@@ -93,3 +98,69 @@ def test_a_namesake_begins_with_nothing_of_it() -> None:
     lab.pass_ms(65_000, 1_000)
     assert {path.partition("/")[0] for path in lab.disks[1].files if path.startswith("t-0")} == {"t-0"}
     assert values(lab) == [b"new"]
+
+
+def left_of(lab: Lab) -> set[str]:
+    """The directories of `t` when there are descriptors again and all has gone that goes."""
+    lab.disks[1].fault = None
+    lab.pass_ms(65_000, 1_000)
+    assert code(lab.produce(1, b"2", topic="other")) is ErrorCode.NONE
+    claims = lab.nodes[1].broker.logs.claims
+    assert not claims.unopened and not claims.futures and not claims.unclaimed
+    return {path.partition("/")[0] for path in lab.disks[1].files if path.startswith("t-0")}
+
+
+def test_its_files_go_when_new_metadata_does_not_name_it() -> None:
+    """A snapshot says what there is, and not what was deleted."""
+    lab = short_of_descriptors(clean=True)
+    role = lab.broker(1)
+    kept = PartitionState("other", OTHER, 0, Assignment((1,), (1,), 1, 1, 1))
+    brokers = [(broker.id, broker) for broker in role.cache.image.brokers()]
+    role.applier.loaded(lambda: MetadataDelta(brokers, partitions=[kept]))
+    assert left_of(lab) == set()
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_its_files_go_where_it_is_given_up_while_it_is_about_to_be_tried_again(deleted: bool) -> None:
+    lab = short_of_descriptors(clean=True)
+    role = lab.broker(1)
+    role.replicas.may_begin(TOPIC_ID, 0)
+    gone = [PartitionState("t", TOPIC_ID, 0, None)]
+    role.applier.apply(MetadataDelta(deleted_topics=[("t", TOPIC_ID)]) if deleted else MetadataDelta(partitions=gone))
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    assert left_of(lab) == set()
+
+
+def test_its_future_log_goes_with_it() -> None:
+    lab = short_of_descriptors(clean=True)
+    claims = lab.nodes[1].broker.logs.claims
+    ((directory, found),) = claims.unopened.values()
+    name = f"t-0.{'a' * 32}{FUTURE}"
+    lab.disks[1].open(f"{name}/00000000000000000000.log", create=True)
+    claims.futures["t", 0] = [(directory, found._replace(name=name, suffix=FUTURE))]
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    assert left_of(lab) == set()
+
+
+def test_the_checkpoints_forget_it_when_it_is_given_up() -> None:
+    """Else it would pass for lost when it comes again."""
+    lab = short_of_descriptors(clean=True)
+    lab.pass_ms(10_000, 1_000)
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    lab.disks[1].fault = None
+    lab.pass_ms(10_000, 1_000)
+    assert set(parse_offsets(bytes(lab.disks[1].files[RECOVERY_POINTS].data))) == {("other", 0)}
+
+
+def test_it_is_tried_once_a_second_however_often_it_comes_and_goes() -> None:
+    lab = short_of_descriptors(clean=True)
+    role, tries = lab.broker(1), []
+    begin = role.logs.may_begin
+    role.logs.may_begin = lambda topic_id, number: (tries.append(lab.now.mono_ms), begin(topic_id, number))[1]
+    for _ in range(5):
+        lab.pass_ms(100)
+        role.replicas.may_begin(TOPIC_ID, 0)
+    lab.pass_ms(1_000, 100)
+    tries.clear()
+    lab.pass_ms(10_000, 100)
+    assert 8 <= len(tries) <= 11

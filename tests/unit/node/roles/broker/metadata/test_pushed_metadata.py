@@ -324,14 +324,23 @@ def test_r291_71_what_cannot_be_is_refused_as_a_whole() -> None:
     assert lab.ask(UPDATE, update(state(epoch=4))).error_code == 0
 
 
-def test_r291_76_what_everything_does_not_name_is_set_aside_and_not_deleted() -> None:
+@pytest.mark.parametrize("opened", [False, True])
+def test_r291_76_what_everything_does_not_name_is_set_aside_and_not_deleted(opened: bool) -> None:
+    """Nor is what there was no descriptor to open."""
     lab = Told()
     lab.begin(state(leader=1, isr=(1,), replicas=(1,)), state(name="b", topic_id=B, isr=(1,), replicas=(1,)))
     for topic_id in (A, B):
         partition = lab.partition(topic_id)
         partition.append(records(), 0, client=False)
     assert {"a-0", "b-0"} <= lab.files()
+    if not opened:
+        role = lab.node.broker
+        (directory,) = role.logs.directories
+        (found,) = [one for one in directory.partitions() if one.topic == "b"]
+        role.replicas.take_offline(lab.partition(B), Offline.FAILED)
+        role.logs.claims.give_back((directory, found._replace(topic_id=B)), [])
     lab.everything(state(leader=1, isr=(1,), replicas=(1,)))
+    assert not lab.node.broker.logs.claims.unopened
     assert lab.partition(B) is None and lab.partition() is not None
     aside = [name for name in lab.files() if name.startswith("b-0.") and name.endswith("-stray")]
     assert len(aside) == 1 and "b-0" not in lab.files() and "a-0" in lab.files()
