@@ -65,7 +65,7 @@ def inspect(data: Bytes, rules: Rules, take: Callable[[Piece], None] | None = No
             take(piece)
         yield len(piece)
     if not walk.whole:
-        raise InvalidRecord(0, f"the batch's header tells of {head.count} records, and there are {walk.index}")
+        raise _too_few(head, walk)
     if walk.errors:
         raise _errors(walk, rules)
     if (stamp := _stamp_error(head, rules)) is not None:
@@ -86,8 +86,14 @@ def record_errors(data: Bytes, rules: Rules) -> InvalidRecord:
     fault = walk.feed(memoryview(data)[HEADER_SIZE:])
     if fault:
         return InvalidRecord(0, f"{fault}, at record {walk.index}")
+    if not walk.whole:
+        return _too_few(head, walk)
     stamp = None if walk.errors else _stamp_error(head, rules)
     return _errors(walk, rules) if stamp is None else stamp
+
+
+def _too_few(head: Header, walk: Walk) -> InvalidRecord:
+    return InvalidRecord(0, f"the batch's header tells of {head.count} records, and there are {walk.index}")
 
 
 def _walk(head: Header, rules: Rules) -> Walk:

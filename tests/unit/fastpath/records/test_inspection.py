@@ -159,6 +159,24 @@ def test_records_without_a_key_or_with_a_far_time_are_named(codec: int) -> None:
         assert error.reason.startswith("2 of 4 records are refused")
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (slow.record(slow.Row(None, b"", 0), 0, 0) + b"\2\0", "tells of 2 records, and there are 1"),
+        (slow.record(slow.Row(None, b"", 0), 0, 0), "tells of 2 records, and there are 1"),
+        (slow.record(slow.Row(None, b"", 0), 0, 0) * 2, "at record 1"),
+        (slow.record(slow.Row(None, b"", 0), 0, 0) + slow.record(slow.Row(b"k", b"", 0), 0, 1) + b"\0", "at record 2"),
+    ],
+)
+def test_a_record_that_makes_no_sense_is_told_of_before_one_without_a_key(body: bytes, told: str) -> None:
+    """No record can be named then, since nobody knows where the others begin: the fault is that of the batch, the only one
+    of its buffer."""
+    rows = [slow.Row(None, b"", 0), slow.Row(b"k", b"", 0)]
+    error = record_errors(slow.sealed(slow.fields(slow.build(rows)), body), RULES._replace(oldest_ms=0))
+    assert type(error) is InvalidRecord and error.reason.endswith(told)
+    assert error.position == 0 and str(error).endswith("(batch at byte 0)")
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_bomb_is_refused_at_the_limit_and_holds_a_piece(codec: int) -> None:
     builder = batch.Builder(attributes=codec, timestamp_ms=0)
