@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
 
 import rayft
 from actors.command.output import screen
+from actors.host import storage
 from actors.host.cluster import controllers, local_controllers, probe, quorum_changes
 from actors.host.cluster.access import operator_access
 from actors.host.cluster.on_processes import Cluster
@@ -55,6 +56,12 @@ def added(cluster: Cluster, *id: str) -> tuple[int, float]:
     match = VOTES.fullmatch(ran.stdout)
     assert match is not None, ran.stdout
     return int(match[1]), float(match[2])
+
+
+def lose_disk(cluster: Cluster, id: int) -> None:
+    """Take a controller's directory away at once, as a disk goes, though its process may be making a file there."""
+    path = cluster.dir / f"controller-{id}"
+    shutil.rmtree(path.rename(path.with_name(f"lost-{id}")))
 
 
 @contextmanager
@@ -96,7 +103,7 @@ def test_a_quorum_grows_loses_disks_and_shrinks_by_one_command_each() -> None:
         assert cluster.add_controller() == 1004
         assert set(states(cluster).values()) == {"leader", "follower"}
 
-        shutil.rmtree(cluster.dir / "controller-1002")
+        lose_disk(cluster, 1002)
         os.kill(cluster.pids[1002], signal.SIGKILL)
         id, seconds = added(cluster, "1002")
         print(f"a follower that lost its disk votes again {seconds} s after the command")
@@ -104,7 +111,7 @@ def test_a_quorum_grows_loses_disks_and_shrinks_by_one_command_each() -> None:
         grown(made)
 
         leader = cluster.leader_id()
-        shutil.rmtree(cluster.dir / f"controller-{leader}")
+        lose_disk(cluster, leader)
         _, seconds = added(cluster, str(leader))
         print(f"a leader whose directory was removed while it ran votes again {seconds} s after the command")
         assert seconds < VOTE_SECONDS_MAX and voters(cluster) == [1001, 1002, 1003, 1004]
@@ -135,6 +142,34 @@ def test_a_cluster_that_was_changed_starts_again_as_it_was(tmp_path: Path) -> No
     with rayft.Cluster(dir=tmp_path) as cluster:
         until(lambda: set(states(cluster).values()) == {"leader", "follower"})
         assert voters(cluster) == [1002, 1003, 1004] == cluster.controller_ids
+
+
+def test_a_process_ends_before_its_new_disk_is_formatted_and_lives_on_with_a_disk_that_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process whose directory was removed goes on writing by name: into the new one. One that has its disk and no vote, as
+    an interrupted command leaves it, is given the vote."""
+    with rayft.Cluster(controllers=3, brokers=0) as cluster:
+        id = next(id for id in cluster.controller_ids if id != cluster.leader_id())
+        old = cluster.pids[id]
+        at_format: list[bool] = []
+        format_node = storage.format_node
+
+        def noting(*given: Any, **more: Any) -> Any:
+            at_format.append(Path(f"/proc/{old}").exists())
+            return format_node(*given, **more)
+
+        monkeypatch.setattr(storage, "format_node", noting)
+        cluster.freeze(id)  # else it might end by itself, at its next write
+        lose_disk(cluster, id)
+        assert cluster.add_controller(id) == id and at_format == [False]
+        ask = controllers.asked(cluster._plan, id)
+        until(lambda: cluster.pids.get(id, old) != old)
+        new = cluster.pids[id]
+        quorum_changes.remove(ask, quorum_changes.members(ask, 30).voters[id], 30)
+        assert id not in voters(cluster)
+        assert cluster.add_controller(id) == id and len(voters(cluster)) == 3
+        assert cluster.pids[id] == new and len(at_format) == 1
 
 
 def test_no_command_leaves_a_quorum_without_a_majority_that_is_alive() -> None:
