@@ -88,14 +88,23 @@ def tests_beside(row: Row, site: Site) -> list[str]:
     unit tests that are named after its module or import it, and those of other rows that name its file."""
     top, package, *_ = Path(site.file).parts
     below = ROOT / "tests" / "unit" / (package if top == "actors" else top)
-    imported = f"from {site.file.removesuffix('.py').replace('/', '.')} import "
+    imports = _imports(site.file)
     named = f"test_{Path(site.file).stem}.py"
-    units = sorted(unit for unit in below.rglob("test_*.py") if unit.name == named or imported in unit.read_text())
+    units = sorted(
+        unit for unit in below.rglob("test_*.py") if unit.name == named or imports.search(unit.read_text()) is not None
+    )
     found = {str(unit.relative_to(ROOT)): None for unit in units}
     for other in ROWS:
         if any(place.partition(":")[0] == site.file for place in other.code):
             found |= dict.fromkeys(test for test in tests_of(other) if test.partition("::")[0] not in found)
     return [test for test in found if test not in tests_of(row)]
+
+
+def _imports(file: str) -> re.Pattern[str]:
+    """What a test has in it that imports names from a module, or the module from its package."""
+    package, _, name = file.removesuffix(".py").replace("/", ".").rpartition(".")
+    listed = rf"from {re.escape(package)} import (?:\([^)]*|[^\n(]*)\b{name}\b"
+    return re.compile(rf"^from {re.escape(f'{package}.{name}')} import |^{listed}", re.MULTILINE)
 
 
 def equivalent() -> dict[tuple[str, str, str, str], str]:

@@ -72,6 +72,23 @@ def test_the_second_mutations_of_a_day_are_other_than_those_of_the_next() -> Non
         compile(site.whole().after, site.file, "exec")
 
 
+@pytest.mark.parametrize(
+    ("row", "file", "beside"),
+    [
+        ("R853-12", "actors/host/cluster/local_controllers.py", "tests/unit/host/cluster/test_controllers.py"),
+        ("R631-100", "actors/node/api/dispatch.py", "tests/unit/node/net/test_held_bytes.py"),
+    ],
+)
+def test_a_second_mutation_is_tried_against_tests_that_import_its_module_or_names_of_it(
+    row: str, file: str, beside: str
+) -> None:
+    """The module is the last of those that the first test imports from their package."""
+    (named,) = (one for one in DONE if one.id == row)
+    (site, *_) = (site for site in second.sites_of(named) if site.file == file)
+    assert beside in second.tests_beside(named, site)
+    assert "tests/unit/host/cluster/test_plan.py" not in second.tests_beside(named, site)
+
+
 def test_a_sample_is_of_its_day() -> None:
     first, second = (sample(SAMPLED, date(2026, 2, day)) for day in (14, 15))
     assert len(first) == len({mutation.id for mutation in first}) == SAMPLED

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from actors.broker.replication.partition import Partition
+from actors.node.api.dispatch import PARKED_KEY_BYTES
 from actors.node.net import connections
 from actors.node.net.connections import IN_FLIGHT_MAX, LET_GO_FROM
 from actors.node.runtime.calls import Listener
@@ -359,16 +360,16 @@ def test_what_requests_keep_that_wait_for_many_partitions_is_charged_and_bounded
     assert Client(host.lab.world, "maker").call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
     host.lab.world.run_for(1000)
     account = host.lab.node.dispatch.parked
-    account.bytes_max = 2 * 20 * 700
+    account.bytes_max = 2 * 20 * PARKED_KEY_BYTES
     conns = [host.lab.connect(PLAIN) for _ in range(3)]
     for conn in conns:
         host.send(conn, many())
     answered = host.lab.answered(host.lab.turn())
-    assert account.bytes == 2 * 20 * 700 and account.refused == 1
+    assert account.bytes == 2 * 20 * PARKED_KEY_BYTES and account.refused == 1
     assert answered == [conns[2]], "who finds no room is answered at once"
     host.lab.node.closed(conns[0], False)
     host.lab.turn()
-    assert account.bytes == 20 * 700
+    assert account.bytes == 20 * PARKED_KEY_BYTES
     host.lab.node.left(conns[1])
     host.lab.turn()
     assert account.bytes == 0
