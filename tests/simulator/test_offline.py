@@ -304,6 +304,12 @@ def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_e
     t.produce(b"value")
     t.world.run_for(10_000)
     process = t.cluster.brokers[1]
+    process.kill()
+    t.until(lambda: t.leader == -1)
+    process.start()
+    t.until(lambda: t.leader == 1 and role(process).replicas.get("t", 0) is not None)
+    assert t.log(1).log_end_offset == 1 and not role(process).replicas.offline, "with its files it is as it was"
+    t.world.run_for(10_000)
     for path in [path for path in process.disk.files if path.startswith(f"{DIRECTORY}/")]:
         del process.disk.files[path]
     t.until(lambda: t.leader == -1, 12_000)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from actors.broker.replication import fetch_sessions
+from actors.node.roles.broker.replication import delayed_fetch
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab
 
@@ -41,3 +42,41 @@ def test_a_session_for_which_there_is_no_room_hears_of_no_change(partitions: int
     lab.settle()
     assert pending.done and pending.reply.session_id == 0
     assert not lab.partition(1).watchers
+
+
+def test_a_fetch_looks_at_what_has_changed_since_however_many_partitions_its_session_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KIP-227. What was sent is looked at again until its fetcher names the next position: it may have thrown it away."""
+    lab = Lab(1)
+    lab.topic([1], partitions=20)
+    looked: list[int] = []
+    look = delayed_fetch.look
+
+    def noting(replicas: Any, entry: Any, *given: Any, **more: Any) -> Any:
+        looked.append(entry.number)
+        return look(replicas, entry, *given, **more)
+
+    monkeypatch.setattr(delayed_fetch, "look", noting)
+    kind = message("FetchRequest")
+
+    def told(session: int, epoch: int, offsets: dict[int, int]) -> tuple[int, list[int]]:
+        asked = [
+            kind.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=999)
+            for number, offset in offsets.items()
+        ]
+        topics = [kind.FetchTopic(topic_id=TOPIC_ID, partitions=asked)] if asked else []
+        looked.clear()
+        pending = lab.call(1, "Fetch", 17, kind(max_wait_ms=0, session_id=session, session_epoch=epoch, topics=topics))
+        assert pending.done and pending.reply.error_code == 0
+        answered = [one.partition_index for topic in pending.reply.responses for one in topic.partitions]
+        return pending.reply.session_id, answered
+
+    id, answered = told(0, 0, dict.fromkeys(range(20), 0))
+    assert answered == looked == list(range(20))
+    assert told(id, 1, {}) == (id, []) and not looked
+    lab.produce(1, b"y", number=3)
+    for epoch in (2, 3):
+        assert told(id, epoch, {}) == (id, [3]) and looked == [3]
+    assert told(id, 4, {3: 1, 5: 0}) == (id, []) and looked == [3, 5]
+    assert told(id, 5, {}) == (id, []) and not looked
