@@ -137,7 +137,7 @@ class AbortedIndexes:
             try:
                 if here in self._all and not here.aborted.in_memory:
                     here.aborted.rebuild(self.built_again(here))
-            except CorruptBatch:  # who needs it finds no file, and the damage
+            except (CorruptBatch, FileNotFoundError):  # who needs it finds no file, and the damage
                 self._names.discard(here.aborted.path)
             else:
                 if here in self._all:

@@ -108,6 +108,7 @@ def recover(
     try:
         return _recovered(log, clean, recovery_point, now_ms)
     except (DiskFull, DiskFailed):
+        log.forget_indexes()
         log.release()
         raise
 
@@ -185,7 +186,10 @@ def _finish_swaps(log: PartitionLog) -> set[int]:
         if index in names and not {index + SWAP, index + CLEANED, f"{base:020d}{LOG}"} & set(names):
             doubtful.add(base)  # of the segment that has gone, or the new one's, which has its name already
         swap = Segment(log.disk, log.directory, base, log.settings.index_interval_bytes, 0, SWAP)
-        end = swap.scan(SegmentIndex(base), 0, base, check_from=NO_LIMIT).next_offset
+        try:
+            end = swap.scan(SegmentIndex(base), 0, base, check_from=NO_LIMIT).next_offset
+        finally:
+            swap.close()
         for name in names:
             if (
                 name[:20].isdecimal()
@@ -195,7 +199,6 @@ def _finish_swaps(log: PartitionLog) -> set[int]:
                 log.disk.remove(f"{log.directory}/{name}")
         log.disk.settle(log.directory)
         swap.rename("")
-        swap.close()
     if whole:
         log.disk.settle(log.directory)
     return doubtful

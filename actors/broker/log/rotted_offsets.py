@@ -25,6 +25,8 @@ def mend(segment: Segment, position: int, upper_offset: int) -> str | None:
     at, end, suspects = 0, segment.base_offset, list[tuple[int, int]]()
     while at < position:
         head = segment.log.read_cold(at, HEADER_SIZE)
+        if len(head) < HEADER_SIZE or batch_header.batch_size(head) < HEADER_SIZE:
+            return None  # what was durable is not looked at by a start: more than an offset has rotted
         suspects = [(at, end)]
         end, at = batch_header.last_offset(head) + 1, at + batch_header.batch_size(head)
     for place, expected in [(position, end), *suspects]:

@@ -3,8 +3,10 @@
 import pytest
 
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.rotted_offsets import mend
+from actors.broker.log.segment import NO_LIMIT
 from fastpath.records import batch
-from tests.simulator.disk import VirtualDisk
+from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, put, reopen
 
 BITS = range(64)
@@ -93,3 +95,28 @@ def test_batches_of_an_older_history_are_not_taken_for_rotted_ones() -> None:
     log.disk.files[f"{DIRECTORY}/{0:020}.log"].data += stale
     again = reopen(log, recovery_point=0)
     assert not again.rebuilt and content(again.log) == found
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_a_length_that_rots_where_no_start_looks_leads_nobody_astray(bit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another batch of the segment, which was durable, has a bit of its length flipped as well."""
+    log = written()
+    path = flip(log, 5, 3)
+    place = log.segment_of(HEADS[5].base_offset)
+    first = log.segments[place].base_offset
+    assert HEADS[4].base_offset > first
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.corrupt(path, 11 - bit // 8, 1 << bit % 8)
+    read, reads = VirtualFile.read_cold, 0
+
+    def counted(file: VirtualFile, position: int, size: int) -> memoryview:
+        nonlocal reads
+        reads += 1
+        assert reads < 1_000, "it walks for ever"
+        assert position >= 0, "the kernel would say EINVAL, and the log directory would go offline"
+        return read(file, position, size)
+
+    monkeypatch.setattr(VirtualFile, "read_cold", counted)
+    begun = next(one for one in HEADS if one.base_offset == first)
+    assert mend(log.segments[place], HEADS[5].position - begun.position, NO_LIMIT) is None

@@ -70,8 +70,12 @@ class CleanStop:
             if isinstance(result, Exception):
                 then(result)
                 return
-            for log, flush in flushes:
-                log.flushed(flush)
+            try:
+                for log, flush in flushes:
+                    log.flushed(flush)
+            except DiskFailed as error:  # a file that the flush wrote is to go again
+                then(error)
+                return
             unsure = {log.disk for log, _ in flushes if log.damaged is not None}
             unsure |= self._claims.unsure() | self._directories.unsure() | {disk for disk, _ in self._retired.left()}
             marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]

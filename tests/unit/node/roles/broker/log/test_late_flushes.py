@@ -2,6 +2,7 @@
 
 import errno
 
+from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
 from actors.broker.log.truncation import truncate_to
 from tests.unit.node.roles.broker.lab import Lab
 
@@ -27,3 +28,25 @@ def test_a_device_that_fails_there_ends_a_broker_that_has_no_other() -> None:
         one()
     lab.settle()
     assert node.stopped is not None and "remove fails" in node.stopped.sentence
+
+
+def test_a_device_that_fails_there_in_a_clean_stop_is_what_the_stop_says() -> None:
+    """No stop ends in a traceback, and none is marked as clean."""
+    lab = Lab(1)
+    lab.topic([1], configs=CONFIGS)
+    for number in range(6):
+        lab.produce(1, bytes(60), producer_id=7, producer_epoch=0, base_sequence=number)
+    node = lab.nodes[1]
+    lab.settle()
+    node.hold_syncs = True
+    node.broker.shutdown()
+    while not node.held_syncs:
+        lab.turn()
+    truncate_to(lab.partition(1).log, 2)
+    held, node.held_syncs, node.hold_syncs = node.held_syncs, [], False
+    lab.disks[1].fault = lambda operation, path: errno.EIO if operation == "remove" else 0
+    for one in held:
+        one()
+    lab.settle()
+    assert node.stopped is not None and "remove fails" in node.stopped.sentence
+    assert CLEAN_SHUTDOWN not in lab.disks[1].files
