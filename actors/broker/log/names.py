@@ -42,7 +42,7 @@ class Names:
         """The open file partition.metadata, while a flush syncs it."""
         self._identified = not has_identity
         """Whether partition.metadata is durable. If it existed when the process began, that is not known."""
-        self._unlinks: list[str] = []
+        self._unlinks: dict[str, None] = {}
         """Files to be unlinked that an operation left when it failed half way: the next one's job does it, or that of
         `PartitionLog.left_over`."""
         self._waiting: set[str] = set()
@@ -75,7 +75,7 @@ class Names:
         DiskFull or DiskFailed: no file has such a name; HalfRenamed, Torn."""
         rename_all(self.disk, pairs, last)
         if pairs:
-            self._unlinks += [name for _, name in pairs]
+            self._unlinks.update((name, None) for _, name in pairs)
             self.changed()
 
     # ---- what there was no room for
@@ -106,7 +106,7 @@ class Names:
             now, before = self._back[0]
             try:
                 if not before.endswith(LOG) and self.disk.exists(before):
-                    self._unlinks.append(now)  # an index that memory had to give up meanwhile is the whole one
+                    self._unlinks[now] = None  # an index that memory had to give up meanwhile is the whole one
                 else:
                     self.disk.rename(now, before)
             except DiskFailed as error:
@@ -126,7 +126,7 @@ class Names:
 
     def take_unlinks(self) -> list[Job]:
         """The job that unlinks the files that have left the log."""
-        paths, self._unlinks = self._unlinks, []
+        paths, self._unlinks = list(self._unlinks), {}
         self._waiting.update(paths)
         return [unlinking(self.disk, self.directory, paths, self._waiting)] if paths else []
 
@@ -134,7 +134,7 @@ class Names:
         """Give the log's directory another name. Raises DiskFull, DiskFailed: it has its old name."""
         self.settle()
         self.disk.rename(self.directory, directory)
-        self._unlinks = [directory + path[len(self.directory) :] for path in self._unlinks]
+        self._unlinks = {directory + path[len(self.directory) :]: None for path in self._unlinks}
         self.directory = directory
         self.placed = False
         self.release()

@@ -40,7 +40,7 @@ from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
-from actors.broker.log.rotted_offsets import mend
+from actors.broker.log.rotted_offsets import OFFSETS, mend
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.broker.log.truncation import note_cut, rebuild_producers, truncate_fully
 from actors.ports import Disk, DiskFailed, DiskFull
@@ -48,8 +48,6 @@ from actors.settings.topics import TopicSettings
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
-OFFSETS = ("offset", "stale")
-"""The faults of a batch whose first offset may have rotted."""
 LEFTOVERS = (DELETED, CLEANED, ".tmp")
 
 Lasts = dict[Segment, tuple[int, int]]

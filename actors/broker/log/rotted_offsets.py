@@ -1,7 +1,8 @@
 """A batch whose first offset has rotted, found by the batches on both sides of it.
 
 No checksum covers the first offset of a batch. A start that meets one which does not follow from the batch before it, or
-which the batch behind it contradicts, would cut the log there, with all that follows, though every record is sound.
+which the batch behind it contradicts, would cut the log there, with all that follows, though every record is sound. So would
+a cut that comes upon it where it looks for the end of what stays.
 This file alone decides when it is known what the offset was:
 
 1. It differs by one bit from where the batch before ends, or the segment begins.
@@ -16,6 +17,9 @@ from actors.broker.log.segment import LOG, NO_LIMIT, Segment
 from actors.wire import batch_header
 from actors.wire.batch_header import BASE_OFFSET
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch, verify
+
+OFFSETS = ("offset", "stale")
+"""The faults of a batch whose first offset may have rotted."""
 
 
 def mend(segment: Segment, position: int, upper_offset: int) -> str | None:

@@ -84,6 +84,8 @@ class CutPoint(NamedTuple):
     """The index of what is left."""
     sizes: tuple[int, int]
     """How many bytes of each index file are of it for certain."""
+    fault: str | None
+    """Why the batch at `position` cannot stay, though it was to; None: the segment ends where it was to end."""
 
 
 class Segment:
@@ -484,7 +486,10 @@ class Segment:
         count = len(index.offsets)
         begin = index.offsets.entry(count - 1)[1] if count else 0
         found = self.scan(index, begin, self.base_offset, check_from=NO_LIMIT, upper_position=position)
-        return CutPoint(position, found.next_offset, index, sizes)
+        if found.fault is not None:  # what is wrong may be the batch before: then its checksum says it
+            index = self._index_below(offset)
+            found = self.scan(index, begin, self.base_offset, check_from=self.base_offset, upper_position=position)
+        return CutPoint(found.position, found.next_offset, index, sizes, found.fault)
 
     def _index_below(self, offset: int) -> SegmentIndex:
         """Another index with the entries below an offset: those of `index` stay."""

@@ -13,6 +13,9 @@ A truncation is made whole, or not begun, where room or descriptors are short: a
 the names of the segments behind change, and the file that is cut with them, together or not at all; memory follows, and for
 that nothing may be short. What could not be written or removed then is done by the next flush, and nothing is appended
 before: index files that are too long, snapshots of offsets that are gone.
+
+Where a batch in front of the cut has rotted the log is cut there, unless it is known what it was: what is written next has
+to follow what memory says of the log.
 """
 
 from contextlib import suppress
@@ -25,6 +28,7 @@ from actors.broker.log.history import Indexed, learn, learn_producers, pieces
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, check
+from actors.broker.log.rotted_offsets import OFFSETS, mend
 from actors.broker.log.segment import CUT, FRONT, CutPoint, Job, Segment
 from actors.ports import Disk, DiskFailed, DiskFull
 from fastpath.records.batch import CorruptBatch
@@ -172,6 +176,8 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
         if cut.end_offset < log.log_start_offset:
             # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
             return truncate_fully(log, log.log_start_offset)
+        if cut.fault is not None:
+            prepared = None  # it knows what is cut as well
         if prepared is None and not log.producers.can_truncate(cut.end_offset):
             prepared = _prepared(log, cut.end_offset)
     except FileNotFoundError as error:
@@ -204,10 +210,12 @@ def _look(log: PartitionLog, segment: Segment, offset: int, prepared: Prepared |
         segment.keep_index(prepared.segment_index)
     if prepared is not None and prepared.aborted is not None:
         segment.aborted.keep(prepared.aborted)
-    cut = segment.find_cut(offset)
+    cut, end_offset = segment.find_cut(offset), log.end_of(segment)
+    while cut.fault in OFFSETS and mend(segment, cut.position, end_offset) is not None:
+        cut = segment.find_cut(offset)
     if segment is not log.active:
         log.indexes.touch(segment)  # should it not be cut
-    return cut, log.aborted.know(segment, log.end_of(segment))
+    return cut, log.aborted.know(segment, end_offset)
 
 
 def _prepared(log: PartitionLog, offset: int) -> Prepared:

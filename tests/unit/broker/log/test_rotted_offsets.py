@@ -1,13 +1,16 @@
 """A bit rots in the first offset of a batch, and the process is killed: the next start puts it back, and cuts nothing."""
 
+from itertools import product
+
 import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.rotted_offsets import mend
 from actors.broker.log.segment import NO_LIMIT
+from actors.broker.log.truncation import truncate_to
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
-from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, put, reopen
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen
 
 BITS = range(64)
 
@@ -120,3 +123,34 @@ def test_a_length_that_rots_where_no_start_looks_leads_nobody_astray(bit: int, m
     monkeypatch.setattr(VirtualFile, "read_cold", counted)
     begun = next(one for one in HEADS if one.base_offset == first)
     assert mend(log.segments[place], HEADS[5].position - begun.position, NO_LIMIT) is None
+
+
+@pytest.mark.parametrize("byte", [7, 0, 11, 16])
+@pytest.mark.parametrize("segment_bytes", [500, 1 << 20])
+def test_a_cut_leaves_no_batch_that_has_rotted_in_front_of_what_comes_next(byte: int, segment_bytes: int) -> None:
+    """Of its first offset, its length or its magic a bit has rotted. Readers got records twice, and a start cut off what was
+    written since."""
+    cut, grown, came = 9, 12, 0
+    for place, bit in product(range(cut), range(8)):
+        log = new(index_interval_bytes=4096, segment_bytes=segment_bytes)
+        for number in range(grown):
+            put(log, build(timestamp_ms=1_000 + number))
+        flush(log)
+        before, heads = content(log), batch.headers(content(log))
+        segment = log.segments[log.segment_of(place)]
+        if segment is not log.segments[log.segment_of(cut)]:
+            continue
+        disk = log.disk
+        assert isinstance(disk, VirtualDisk)
+        disk.corrupt(segment.path(".log"), heads[place].position - heads[segment.base_offset].position + byte, 1 << bit)
+        truncate_to(log, cut)
+        assert log.log_end_offset <= cut and before.startswith(content(log)), (place, bit)
+        flush(log)
+        while log.log_end_offset < grown:
+            put(log, build(timestamp_ms=2_000))
+        flush(log)
+        assert offsets(content(log)) == list(range(grown)), (place, bit)
+        again = reopen(log, recovery_point=0)
+        assert again.log.log_end_offset == grown and not again.cuts and not again.rebuilt
+        came += 1
+    assert came > 20
