@@ -309,10 +309,9 @@ class Channels:
         versions: range | None = None,
     ) -> None:
         """Ask a node at an address. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the
-        channel's level. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level.
-        `to_controller`: the address is that of a controller's listener, and not of the one between brokers. `listener`:
-        of another one still, by name. `versions`: the other side is asked first which version it serves, and the newest
-        of these is spoken; `unsupported` where it serves none."""
+        channel's level. `to_controller`: the address is that of a controller's listener, and not of the one between
+        brokers. `listener`: of another one still, by name. `versions`: the other side is asked first which version it
+        serves, and the newest of these is spoken; `unsupported` where it serves none."""
         chosen = version if version is not None else framing.latest_version(name)
 
         def build(correlation: int, client_id: str, version: int) -> list[Buffer]:

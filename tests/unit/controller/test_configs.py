@@ -418,6 +418,25 @@ def test_r631_091_a_broker_that_does_not_name_a_feature_has_none_of_its_levels()
     assert "Broker 1 only supports versions 0-0" in update(c, ("share.version", 1, 1)).error_message and c.ops == []
 
 
+def test_r631_091_nor_has_a_controller():
+    c = upgradable()
+    kind = message("v28:BrokerHeartbeatRequest")
+    for id in (1, 2):
+        named = (("metadata.format", 1, 2), ("share.version", 0, 1))
+        c.beat(
+            id,
+            features=[
+                kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, low, high in named
+            ],
+        )
+    refused = update(c, ("share.version", 1, 1)).error_message
+    assert "Controller 1002 only supports versions 0-0" in refused and c.ops == []
+    for id in (1002, 1003):
+        report(c.state, id, -1, named, c.now)
+    assert update(c, ("share.version", 1, 1)).error_code == 0 and c.ops == [FeatureSet("share.version", 1)]
+
+
 def test_all_updates_or_none():
     c = upgradable()
     reply = update(c, ("metadata.format", 2, 1), ("no.such", 3, 1))

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from actors.metadata.image import Image
+from actors.metadata.image import SCRAM, TOKEN, Image
 from actors.metadata.ops import (
     BrokerGone,
     BrokerSet,
@@ -12,6 +12,8 @@ from actors.metadata.ops import (
     CorruptMetadata,
     ElrCleared,
     EndPoint,
+    EntityGone,
+    EntitySet,
     Extra,
     FeatureSet,
     PartitionsChanged,
@@ -295,3 +297,12 @@ def test_an_image_that_nobody_uses_goes_at_once():
         assert gone
     finally:
         gc.enable()
+
+
+def test_a_token_is_found_by_its_id_until_it_is_removed_itself():
+    """What else is named as it is has nothing to do with it."""
+    token, scram = EntitySet(TOKEN, ("one",), ()), EntitySet(SCRAM, ("one", 1), ())
+    image = image_of(token, scram, EntityGone(SCRAM, ("one", 1)))
+    assert image.tokens == {"one": token} and len(image.entities) == 1
+    image.replay(image.next_offset, EntityGone(TOKEN, ("one",)))
+    assert image.tokens == {} and len(image.entities) == 0

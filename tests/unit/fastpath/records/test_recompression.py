@@ -68,6 +68,17 @@ def test_only_codec_length_and_crc_change(rows: list[slow.Row], codecs: tuple[in
     assert batch.verify(after).size == len(after)
 
 
+@pytest.mark.parametrize("codecs", list(itertools.product(CODECS, CODECS)))
+def test_the_time_that_another_log_has_set_is_judged_where_the_batch_is_accepted(codecs: tuple[int, int]) -> None:
+    """That is behind the codec: an uncompressed batch still claims it there, and no codec; a compressed one is looked into
+    before, and keeps the times of its records."""
+    source, target = codecs
+    rows = [slow.Row(b"k", b"v", 1_000), slow.Row(b"l", b"w", 3_000)]
+    after = slow.fields(recompressed(sent(rows, source, attributes=0x08), target))
+    assert after.attributes == (0x08 if target == NONE else target)
+    assert after.max_timestamp == 3_000
+
+
 @pytest.mark.parametrize(("codec", "level"), [(codec, level) for codec in CODECS for level in LEVELS[codec]])
 def test_every_level_of_a_codec_is_read_by_it(codec: int, level: int) -> None:
     """Several pieces, of which each is more than a block of any codec."""

@@ -9,6 +9,7 @@ import pytest
 from actors.authentication.client import ScramLogin
 from actors.authentication.scram import Mechanism
 from actors.node.net.channels import ChannelError, Channels
+from actors.node.runtime.calls import Lane
 from actors.node.runtime.waiting import Timers
 from actors.wire import framing
 from actors.wire.messages import message
@@ -394,3 +395,17 @@ def test_a_broker_that_is_of_apache_kafka_from_now_on_is_asked_on_a_new_connecti
     assert link.dialled() not in (0, first) and link.channels.closes == [first]
     link.channels.settle()
     assert [reply.reason for reply in link.replies] == ["lost"]  # type: ignore[attr-defined]
+
+
+def test_r291_47_an_answer_waits_in_the_lane_of_what_was_asked() -> None:
+    """What still comes of a connection that was dropped is thrown away when it is looked at, which is soon."""
+    net = Net()
+    net.ask("isr")
+    metadata = message("MetadataRequest")()
+    net.channels.peer(("told", 2), ("b2", 1), "Metadata", metadata, net.answers.append, lane=Lane.DATA)
+    conns = [dial.conn for dial in net.channels.dials]
+    for conn in conns:
+        net.channels.connected(conn)
+    assert [net.channels.lane(conn) for conn in conns] == [Lane.CONTROL, Lane.DATA]
+    net.channels.drop(("told", 2))
+    assert net.channels.lane(conns[1]) is Lane.CONTROL
