@@ -135,7 +135,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
     log.active.learn_first_timestamp()
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     if log.log_start_offset > log.log_end_offset:
-        truncate_fully(log, log.log_start_offset, now_ms)
+        _unlink_all(truncate_fully(log, log.log_start_offset, now_ms))
         return Recovered(log, tuple(cuts), scanned, tuple(mended))
     log.cleaned_offset = min(log.cleaned_offset, log.log_end_offset)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)

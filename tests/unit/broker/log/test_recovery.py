@@ -215,6 +215,7 @@ def test_a_log_start_above_the_end_begins_again_there() -> None:
     put(log, build(3))
     again = reopen(log, log_start_offset=50).log
     assert (again.log_start_offset, again.log_end_offset) == (50, 50)
+    assert not [name for name in _disk(log).names(DIRECTORY) if name.endswith(".deleted")], "what was before is gone"
     put(again, build(1))
     assert offsets(content(again)) == [50]
 
