@@ -140,3 +140,10 @@ def test_a_resignation_is_of_a_leader_alone() -> None:
     leads.raft.resign([KEYS[3]])
     told = [one for _, one in leads.drain() if hasattr(one, "preferred")]
     assert leads.raft.role is Role.RESIGNED and told and all(one.preferred[0] == KEYS[3] for one in told)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("voted", "shown"), [(None, -1), (0, 0), (3, 3)])
+def test_the_metric_of_the_vote_names_a_replica_or_minus_1(voted: int | None, shown: int) -> None:
+    """KIP-595, `current-vote`."""
+    replica = Replica(hard=HardState(3, None if voted is None else KEYS[voted]), **LOG)
+    assert replica.raft.voted == shown
