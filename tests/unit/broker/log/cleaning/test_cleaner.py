@@ -24,7 +24,7 @@ from actors.broker.log.retention import drop_segments
 from actors.broker.log.truncation import fits, prepare_cut, truncate_to
 from actors.ports import DiskFull, Sync
 from fastpath.records import batch
-from tests.simulator.disk import VirtualDisk
+from tests.simulator.disk import VirtualDirectory, VirtualDisk
 from tests.unit.broker.log import logs
 from tests.unit.broker.log.logs import content, flush, put, reopen
 
@@ -331,6 +331,22 @@ def test_the_last_sequence_of_a_producer_outlives_its_records() -> None:
 
 
 # ---- crashes
+
+
+def test_a_name_that_an_ended_cleaning_has_left_open_is_made_durable_once() -> None:
+    """By the next cleaning, however that ends itself; the one behind it need not wait for a sync."""
+    log = filled()
+    next(wish for wish in drive(steps(log), log) if log.unplaced is not None)
+    for owed in (True, False):
+        running = drive(steps(log), log)
+        durable = next(wish for wish in running if isinstance(wish, Durable))
+        (file, *others) = durable.files
+        assert (isinstance(file, VirtualDirectory), not others) == (owed, owed), "else the files of a cleaned segment"
+        if owed:
+            next(running)
+        running.close()  # type: ignore[attr-defined]
+    assert log.standing is None
+    clean(log)
 
 
 def test_a_crash_at_any_step_loses_no_latest_value() -> None:
