@@ -8,7 +8,8 @@ was durable stays, and what was removed durably does not come back.
 
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -374,14 +375,21 @@ def run(case: Case, step: int, numbers: tuple[int, ...], lasts: int, how: int) -
     return adversary.steps >= step
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_fault_at_each_step_and_a_crash_behind_it(name: str) -> None:
-    case, faults, step = CASES[name], 0, 0
+Way = tuple[tuple[str, int], tuple[int, ...], int]
+"""((kind, how many operations fail), the errors that they have, the crash behind them)."""
+
+
+def fail_each_step(
+    name: str, ways: Callable[[int], Iterable[Way]], once: Callable[[int, tuple[int, ...], int, int], bool]
+) -> None:
+    """Let each step of a sequence fail in these ways. `once` makes one run, of (step, errors, how many operations fail,
+    crash), and says whether the fault has come; the first that does not is behind the last step."""
+    faults, step = 0, 0
     while True:
         step += 1
-        for (kind, lasts), numbers, how in product(LASTS.items(), (FULL, FAILED), range(step % 3, HOWS, 3)):
+        for (kind, lasts), numbers, how in ways(step):
             try:
-                came = run(case, step, numbers, lasts, how)
+                came = once(step, numbers, lasts, how)
             except AssertionError as error:
                 what = errno.errorcode[numbers[0]]
                 raise AssertionError(f"step {step} fails with {what}, {kind}; crash {how}: {error}") from error
@@ -390,6 +398,16 @@ def test_a_fault_at_each_step_and_a_crash_behind_it(name: str) -> None:
                 assert step > 5
                 return
             faults += 1
+
+
+def every(number: int, hows: int = HOWS) -> Callable[[int], Iterable[Way]]:
+    """Each fault, with one of `number` of the crashes behind it, other ones at the next step."""
+    return lambda step: product(LASTS.items(), (FULL, FAILED), range(step % number, hows, number))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_at_each_step_and_a_crash_behind_it(name: str) -> None:
+    fail_each_step(name, every(3), partial(run, CASES[name]))
 
 
 SHORT = ({"truncate", "overwrite"}, {"truncate", "overwrite", "settle", "create", "append", "replace"})
@@ -477,20 +495,10 @@ def move(step: int, failing: int, numbers: tuple[int, ...], lasts: int, how: int
 
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_move_with_a_fault_at_each_step_of_one_disk(failing: int) -> None:
-    faults, step = 0, 0
-    while True:
-        step += 1
-        for (kind, lasts), numbers, how in product(LASTS.items(), (FULL, FAILED), range(step % 2, HOWS, 2)):
-            try:
-                came = move(step, failing, numbers, lasts, how)
-            except AssertionError as error:
-                what = errno.errorcode[numbers[0]]
-                raise AssertionError(f"step {step} fails with {what}, {kind}; crash {how}: {error}") from error
-            if not came:
-                print(f"move, disk {failing}: {step - 1} steps, {faults} faults")
-                assert step > 5
-                return
-            faults += 1
+    def once(step: int, numbers: tuple[int, ...], lasts: int, how: int) -> bool:
+        return move(step, failing, numbers, lasts, how)
+
+    fail_each_step(f"move, disk {failing}", every(2), once)
 
 
 def write_keys(log: PartitionLog, first: int, count: int = 24) -> None:

@@ -7,10 +7,9 @@ was cut is mixed with what took its place, the log begins at a snapshot or with 
 answered is known.
 """
 
-import errno
 import random
 from collections.abc import Callable
-from itertools import product
+from functools import partial
 
 import pytest
 
@@ -20,7 +19,7 @@ from actors.node.quorum.store import NO_SNAPSHOT, Store
 from actors.ports import Batch, DiskFailed, DiskFull, File, Sync
 from actors.raft import EpochTable, HardState, ReplicaKey, SnapshotId
 from tests.simulator.disk import VirtualDisk
-from tests.unit.broker.log.test_failing_disk import FAILED, FULL, HOWS, LASTS, Adversary, crash
+from tests.unit.broker.log.test_failing_disk import FAILED, HOWS, Adversary, crash, every, fail_each_step
 from tests.unit.node.quorum.test_log import DIRECTORY, batch, contents
 
 pytestmark = pytest.mark.long
@@ -286,28 +285,12 @@ def run(sequence: Callable[[Quorum], None], step: int, numbers: tuple[int, ...],
     return adversary.steps >= step
 
 
-def enumerate_faults(sequence: Callable[[Quorum], None], every: int) -> None:
-    """Let each step fail in each way, with one of `every` of the crashes behind it."""
-    faults, step, came = 0, 0, True
-    while came:
-        step += 1
-        for (kind, lasts), numbers, how in product(LASTS.items(), (FULL, FAILED), range(step % every, WAYS, every)):
-            try:
-                came = run(sequence, step, numbers, lasts, how)
-            except AssertionError as error:
-                what = errno.errorcode[numbers[0]]
-                raise AssertionError(f"step {step} fails with {what}, {kind}; crash {how}: {error}") from error
-            faults += came
-    print(f"{sequence.__name__}: {step - 1} steps, {faults} faults")
-    assert step > 5
-
-
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_a_fault_at_each_step_of_the_metadata_log_and_a_crash_behind_it(sequence: Callable[[Quorum], None]) -> None:
-    enumerate_faults(sequence, 6)
+    fail_each_step(sequence.__name__, every(6, WAYS), partial(run, sequence))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_each_fault_at_each_step_of_the_metadata_log(sequence: Callable[[Quorum], None]) -> None:
-    enumerate_faults(sequence, 1)
+    fail_each_step(sequence.__name__, every(1, WAYS), partial(run, sequence))

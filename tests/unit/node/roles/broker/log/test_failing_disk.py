@@ -6,9 +6,9 @@ broker has done everything by itself. A failing device ends this one, which has 
 cut the next start has what was acknowledged and durable, and nothing of a topic that was deleted.
 """
 
-import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from actors.ports import DiskFailed, DiskFull
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import records
 from tests.simulator.disk import VirtualDisk
-from tests.unit.broker.log.test_failing_disk import FAILED, FULL, HOWS, LASTS, Adversary, crash
+from tests.unit.broker.log.test_failing_disk import FAILED, FULL, HOWS, LASTS, Adversary, Way, crash, fail_each_step
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, Pending, code, outcome
 
 pytestmark = pytest.mark.long
@@ -224,30 +224,18 @@ def run(case: Case, step: int, numbers: tuple[int, ...], lasts: int, how: int) -
     return came
 
 
-def enumerate_faults(name: str, every: int) -> None:
-    """Let each step fail in one of `every` of the ways to."""
-    case, faults, step, came = CASES[name], 0, 0, True
-    while came:
-        step += 1
-        ways = [*product(LASTS.items(), (FULL, FAILED))]
-        for (kind, lasts), numbers in ways[step % every :: every]:
-            how = random.Random(f"{step} {kind} {numbers}").randrange(HOWS)
-            what = f"step {step} fails with {errno.errorcode[numbers[0]]}, {kind}; crash {how}"
-            try:
-                came = run(case, step, numbers, lasts, how)
-            except AssertionError as error:
-                raise AssertionError(f"{what}: {error}") from error
-            faults += came
-    print(f"{name}: {step - 1} steps, {faults} faults")
-    assert step > 5
+def one_of(every: int, step: int) -> Iterator[Way]:
+    """Each fault, or one of `every`, with a crash behind it by chance."""
+    for (kind, lasts), numbers in [*product(LASTS.items(), (FULL, FAILED))][step % every :: every]:
+        yield (kind, lasts), numbers, random.Random(f"{step} {kind} {numbers}").randrange(HOWS)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_fault_at_each_step_of_a_log_directory_and_a_crash_behind_it(name: str) -> None:
-    enumerate_faults(name, 8)
+    fail_each_step(name, partial(one_of, 8), partial(run, CASES[name]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_each_fault_at_each_step_of_a_log_directory(name: str) -> None:
-    enumerate_faults(name, 1)
+    fail_each_step(name, partial(one_of, 1), partial(run, CASES[name]))
