@@ -24,7 +24,6 @@ def stand(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> None:
     """
     _place_of(log, old)
     assert log.standing is None, "one segment at a time takes the place of others"
-    name_all(log)
     with log.renaming():
         cleaned.rename(SWAP)
     log.standing = cleaned
