@@ -1,12 +1,14 @@
 """One million records through librdkafka while the active controller and then the busiest broker are killed with -9.
 
-At the end every acknowledged record is read back and counted. `python -m bench.demo [--records N]`.
+At the end every acknowledged record is read back and counted. `python -m bench.demo [--records N] [--stay]`. Its page is at
+the address that is printed, with the demo itself in its view Time; `--stay` keeps both until Enter.
 
 Outages are measured as a user would see them. Controller: from the kill to the next metadata change that is committed.
 Broker: from the kill until every partition that it led has acknowledged a record again.
 """
 
 import argparse
+import contextlib
 import sys
 import threading
 import time
@@ -18,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import rayft
+from actors.command.by_address.page_process import page_process
 from bench import frames
 
 TOPIC = "demo"
@@ -100,11 +103,17 @@ def main() -> int:
     """Run the demo. Returns 0 if no record was lost or duplicated."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
-    records = parser.parse_args().records
+    parser.add_argument("--stay", action="store_true", help="keep the cluster and its page until Enter")
+    options = parser.parse_args()
+    records = options.records
     console = Console(soft_wrap=True)
     columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with rayft.Cluster(controllers=3, brokers=3) as cluster, Progress(*columns, console=console) as progress:
+    with contextlib.ExitStack() as ends:
+        cluster = ends.enter_context(rayft.Cluster(controllers=3, brokers=3))
+        address, why = ends.enter_context(page_process(cluster.dir, 0))
+        progress = ends.enter_context(Progress(*columns, console=console))
         console.print(f"3 controllers and 3 brokers at {cluster.bootstrap_servers}")
+        console.print(f"its page: {address}" if address else f"there is no page: {why}")
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         config = {"min.insync.replicas": "2"}
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(30)
@@ -158,6 +167,9 @@ def main() -> int:
         thread.join(60)
         progress.update(task, completed=acknowledged.count)
         seen = read_back(cluster.bootstrap_servers, records, progress)
+        progress.stop()
+        if options.stay:
+            console.input("Enter ends the cluster and its page. ")
     lost = sum(1 for number in range(records) if acknowledged.times[number] and not seen[number])
     twice = sum(1 for count in seen if count > 1)
     controller, seconds = outcome["controller"]

@@ -58,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-changes",
         action="store_true",
-        help="with --ui: the page may change topics, groups and settings, and kill or freeze nodes for demonstration",
+        help="with --ui: the page may change topics, groups and settings, and kill, freeze or cut off nodes to show it",
     )
     common.feature(parser)
     common.directory(parser)

@@ -2,8 +2,7 @@
 
 The page is a process of its own, and asks over a socket that only it was given: a line of JSON, {"do": word, "node": id,
 "number": any}, and a line back, {"said": sentence}, {"nodes": [...]} or {"error": sentence}, with the same number. This file
-alone decides what may be done (`DEEDS`), and that one thing is done at a time. Cutting the network between nodes is not
-among it.
+alone decides what may be done (`DEEDS`), and that one thing is done at a time.
 """
 
 import json
@@ -33,13 +32,21 @@ class Deed(NamedTuple):
 RUNNING = frozenset({"serves", "starts"})
 DEEDS: dict[str, Deed] = {
     "kill": Deed(
-        lambda cluster, node: cluster.kill(node, restart=False), RUNNING | {"frozen"},
+        lambda cluster, node: cluster.kill(node, restart=False), RUNNING | {"frozen", "cut"},
         "was killed, and stays down until it is started",
     ),
     "freeze": Deed(
         lambda cluster, node: cluster.freeze(node), RUNNING, "is frozen: it answers nobody, and its connections stay open"
     ),
     "thaw": Deed(lambda cluster, node: cluster.thaw(node), frozenset({"frozen"}), "goes on"),
+    "cut": Deed(
+        lambda cluster, node: cluster.cut(node), frozenset({"serves"}),
+        "is cut off: it goes on, and nothing comes to it or leaves it over the network",
+    ),
+    "reconnect": Deed(
+        lambda cluster, node: cluster.reconnect(node), frozenset({"cut"}),
+        "has its network back, and what was sent meanwhile arrives",
+    ),
     "restart": Deed(lambda cluster, node: cluster.restart(node), RUNNING, "was stopped in good order, and serves again"),
     "start": Deed(lambda cluster, node: cluster.start_node(node), frozenset({"down"}), "is being started"),
 }  # fmt: skip
@@ -117,7 +124,7 @@ def _named(ids: tuple[int, ...]) -> str:
 
 
 def _word(state: str) -> str:
-    return {"serves": "running", "starts": "starting"}.get(state, state)
+    return {"serves": "running", "starts": "starting", "cut": "cut off"}.get(state, state)
 
 
 def _either(states: frozenset[str]) -> str:

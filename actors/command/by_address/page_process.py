@@ -1,4 +1,4 @@
-"""The page of `rayft up --ui`: `rayft ui` as a process beside the cluster, which ends with it.
+"""The page of `rayft up --ui` and of `make demo`: `rayft ui` as a process beside the cluster, which ends with it.
 
 No node knows of the page. A page that cannot be opened is told in a sentence, and the cluster goes on without it.
 """

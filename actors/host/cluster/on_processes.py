@@ -132,13 +132,16 @@ class Cluster:
         return self
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Shut down the brokers in a controlled way, then the controllers. A node that takes longer is killed. May be
-        called again: after an interruption the next call goes on, with its own time limit."""
+        """Shut down the brokers in a controlled way, then the controllers. A node that takes longer is killed. Those that
+        are frozen or cut off go on, since they could not end in good order. May be called again: after an interruption the
+        next call goes on, with its own time limit."""
         if self._early is not None:
             self._process, self._early = self._early.process, None
         process = self._process
         if process is not None:
             if not has_ended(process):
+                for name in list(self._suffered):
+                    self._reconnect(name)
                 self._tell(process, do="stop", timeout_s=timeout_s)
                 if not ends_within(process, 2 * timeout_s + 5):
                     process.kill()
@@ -238,8 +241,8 @@ class Cluster:
 
     @property
     def states(self) -> dict[tuple[int, ...], str]:
-        """The state of each node's process, by the ids of its broker and its controller: `serves`, `starts`, `frozen` or
-        `down`."""
+        """The state of each node's process, by the ids of its broker and its controller: `serves`, `starts`, `cut` (off the
+        network), `frozen` or `down`."""
         with self._changed:
             return {member.ids: self._state(member) for member in self._plan.members}
 
@@ -267,6 +270,9 @@ class Cluster:
             return "down"
         if self._frozen.intersection(member.ids):
             return "frozen"
+        pid, suffered = self._suffered.get(member.name, (0, Suffered()))
+        if suffered.cut and pid == self._pids[member.name]:  # a process that came after it has its network
+            return "cut"
         return "serves" if member.name in self._ready else "starts"
 
     def log(self, node_id: int) -> str:
@@ -317,6 +323,7 @@ class Cluster:
         before = self._pids.get(name)
         for done in (self._held, self._frozen, self._full):
             done.discard(node_id)
+        self._reconnect(name)
         self._command("restart", node_id)
         if not self._wait(lambda: self._pids.get(name) not in (None, before) and name in self._ready, timeout_s):
             raise ClusterError(f"node {node_id} did not come back; its log is {self.dir / (name + '.log')}.")
@@ -395,6 +402,15 @@ class Cluster:
                     f"node {node_id} did not take it: is it frozen? Its log is {self.dir / (name + '.log')}."
                 )
             time.sleep(0.002)
+
+    def _reconnect(self, name: str) -> None:
+        """Give a node its network back before it is told to end. Does not wait: the node hears of both in this order."""
+        pid, suffered = self._suffered.get(name, (0, Suffered()))
+        if suffered.cut and self._pids.get(name) == pid:
+            suffered = suffered._replace(cut=False)
+            with contextlib.suppress(OSError):  # it has ended by itself
+                faults.tell(self.dir, name, pid, suffered)
+            self._suffered[name] = pid, suffered
 
     def heal(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """End what was done to nodes: frozen ones go on, disks have room, networks are whole, clocks are right, those that

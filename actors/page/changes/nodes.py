@@ -13,7 +13,7 @@ from actors.page.changes.given import Given
 
 ANSWER_S = 60.0
 LINE_BYTES_MAX = 1 << 20
-DEEDS = ("kill", "freeze", "thaw", "restart", "start")
+DEEDS = ("kill", "freeze", "thaw", "cut", "reconnect", "restart", "start")
 
 
 class Nodes:

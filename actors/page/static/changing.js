@@ -165,7 +165,7 @@ export const deleteGroup = (app, group, lag) => dialog(app, `Delete ${group}?`, 
 
 // ---- nodes of a local cluster
 
-const WORDS = { kill: "Kill", freeze: "Freeze", thaw: "Thaw", restart: "Restart", start: "Start" };
+const WORDS = { kill: "Kill", freeze: "Freeze", thaw: "Thaw", cut: "Cut off", reconnect: "Reconnect", restart: "Restart", start: "Start" };
 
 /** The buttons for what may be done to a node. */
 export const deeds = (app, node) => h("div", { class: "deeds" }, node.deeds.map((deed) => h("button", { "data-key": `${deed}-${node.ids[0]}`, "aria-label": `${WORDS[deed]} node ${node.ids.join(" and ")}`, onclick: async (event) => {

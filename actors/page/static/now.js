@@ -32,7 +32,7 @@ export async function open(app, root) {
     else nodes.className = "hidden";
   });
 
-  const SHAPES = { serves: [false, "runs"], starts: [false, "starts", "◐"], frozen: [true, "frozen"], down: [true, "down"] };
+  const SHAPES = { serves: [false, "runs"], starts: [false, "starts", "◐"], frozen: [true, "frozen"], cut: [true, "cut off"], down: [true, "down"] };
   let drawn = "";
   /** What may be done to the nodes of a local cluster. It is drawn anew only when it has changed, so that keys keep their place. */
   async function showNodes(signal) {
@@ -45,7 +45,7 @@ export async function open(app, root) {
     fill(nodes, h("h2", {}, "Faults, for demonstration"), h("p", { class: "soft" }, "This cluster is rayft up's own. See above and in Time what the others make of it."),
       plainTable(["node", h("span", { class: "wide" }, "roles"), "state", ""], told.nodes.map((one) => [one.ids.join(" and "), as(h("span", { class: "wide soft" }, one.roles.join(", "))), as(state(...SHAPES[one.state])), as(deeds(app, one))])));
     if (key) {
-      const id = key.split("-")[1], found = [key, `thaw-${id}`, `start-${id}`].map((one) => nodes.querySelector(`[data-key="${one}"]`)).find(Boolean);
+      const id = key.split("-")[1], found = [key, `thaw-${id}`, `start-${id}`, `reconnect-${id}`, `cut-${id}`].map((one) => nodes.querySelector(`[data-key="${one}"]`)).find(Boolean);
       found?.focus();
     }
   }

@@ -77,7 +77,7 @@ def test_the_page_ends_with_the_cluster(tmp_path: Path, end: int) -> None:
     until(lambda: pages(tmp_path / "home") == [])
 
 
-def test_nodes_are_killed_frozen_and_brought_back_from_the_page(tmp_path: Path) -> None:
+def test_nodes_are_killed_frozen_cut_off_and_brought_back_from_the_page(tmp_path: Path) -> None:
     with up(tmp_path / "home", 0, "--allow-changes") as process:
         found = re.search(r"(http://[^ ]+/)\S*[?#]token=(\S+)", said(process, "the page: "))
         assert found is not None
@@ -99,6 +99,13 @@ def test_nodes_are_killed_frozen_and_brought_back_from_the_page(tmp_path: Path) 
         assert state() == "[1, 1001] frozen"
         assert ask("/changes/nodes/thaw", node=1001)["said"] == "Node 1 and 1001 goes on."
         assert state() == "[1, 1001] serves"
+        assert "is cut off" in ask("/changes/nodes/cut", node=1)["said"]
+        assert state() == "[1, 1001] cut"
+        until(lambda: not ask("")["well"])
+        assert "has its network back" in ask("/changes/nodes/reconnect", node=1)["said"]
+        assert state() == "[1, 1001] serves"
+        until(lambda: bool(ask("")["well"]))
+        ask("/changes/nodes/cut", node=1)
         assert "stays down" in ask("/changes/nodes/kill", node=1)["said"]
         assert state() == "[1, 1001] down"
         until(lambda: not ask("")["well"])

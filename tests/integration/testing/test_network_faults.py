@@ -74,6 +74,11 @@ def test_what_was_asked_of_a_node_that_is_cut_off_is_answered_when_it_is_not(tmp
         cluster.cut(1)
         cluster.restart(1)
         assert send(cluster, "t", b"c") is None, "a restart ends it"
+        cluster.cut(1)
+        assert cluster.states == {(1, 1001): "cut"}
+        cluster.freeze(1)
+        assert cluster.states == {(1, 1001): "frozen"}
+    assert cluster.log(1).count("controlled shutdown granted") == 2, "cut off, it could not ask for it"
 
 
 @pytest.mark.parametrize("hours", [1, -1])

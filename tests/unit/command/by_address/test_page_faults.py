@@ -11,12 +11,12 @@ from actors.host.cluster_error import ClusterError
 
 
 class Nodes:
-    """Two nodes, of which one is frozen, and a combined one that is down."""
+    """A node that serves, one that is frozen, a combined one that is down, and one that is cut off."""
 
-    broker_ids = (1, 2, 3)
+    broker_ids = (1, 2, 3, 4)
 
     def __init__(self) -> None:
-        self.states = {(1,): "serves", (2,): "frozen", (3, 1003): "down"}
+        self.states = {(1,): "serves", (2,): "frozen", (3, 1003): "down", (4,): "cut"}
         self.done: list[tuple[str, int]] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -51,17 +51,20 @@ def test_the_nodes_and_what_may_be_done_to_each(nodes: Nodes) -> None:
     (told,) = asked(nodes, b'{"do": "nodes", "number": 7}')
     assert told.pop("number") == 7
     assert [(one["ids"], one["roles"], one["state"], one["deeds"]) for one in told["nodes"]] == [
-        ([1], ["broker"], "serves", ["kill", "freeze", "restart"]),
+        ([1], ["broker"], "serves", ["kill", "freeze", "cut", "restart"]),
         ([2], ["broker"], "frozen", ["kill", "thaw"]),
         ([3, 1003], ["broker", "controller"], "down", ["start"]),
+        ([4], ["broker"], "cut", ["kill", "reconnect"]),
     ]
 
 
 def test_a_deed_is_for_nodes_in_some_states_alone(nodes: Nodes) -> None:
     told = asked(nodes, *(json.dumps({"do": do, "node": 2}).encode() for do in DEEDS))
     assert nodes.done == [("kill", 2), ("thaw", 2)]
-    assert ["said" in one for one in told] == [True, False, True, False, False]
+    assert ["said" in one for one in told] == [True, False, True, False, False, False, False]
     assert told[1]["error"] == "node 2 is frozen: freeze is for one that is running or starting"
+    (told,) = asked(nodes, b'{"do": "freeze", "node": 4}')
+    assert told["error"] == "node 4 is cut off: freeze is for one that is running or starting"
     assert asked(nodes, b'{"do": "start", "node": 1003}')[0]["said"] == "Node 3 and 1003 is being started."
 
 
