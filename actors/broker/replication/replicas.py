@@ -42,6 +42,8 @@ class Offline(enum.Enum):
 
     FAILED = "its log directory failed, or its files cannot be read, or its name is not free"
     """Lasts until the process is restarted, or the name is free, or there is room and a descriptor to open its files."""
+    AGAIN = "it is to begin, and may fail again as it did"
+    """Lasts until its turn comes: a heartbeat before that does not say that it can be used."""
     REMOVED = "its files were removed under the running broker"
     """Lasts until a new process begins: the replica's leader still knows how far its log went, so only a new process
     may fetch it anew."""
@@ -150,7 +152,8 @@ class Replicas:
 
     def may_begin(self, topic_id: bytes, number: int) -> None:
         """Let a replica arrive that was offline as its log could not begin, and can now."""
-        if self.offline.pop((topic_id, number), None) is not None:
+        if self.offline.get((topic_id, number)) is Offline.FAILED:
+            self.offline[topic_id, number] = Offline.AGAIN
             self.arriving.setdefault(topic_id, {})[number] = None
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:

@@ -180,12 +180,12 @@ class Claims:
         if others := [one for one in futures if one[1].topic_id != topic_id]:
             self.futures[topic, number] = others
 
-    def unclaim(self, topic_id: bytes, number: int) -> None:
+    def unclaim(self, topic: str, topic_id: bytes, number: int) -> None:
         """Note that nobody claims any more what a replica could not open yet: it is what the start has found."""
-        for key, found in list(self.unopened.items()):
-            if found[1].topic_id == topic_id and key[1] == number:
-                del self.unopened[key]
-                self.unclaimed.setdefault(key, []).append(found)
+        found = self.unopened.get((topic, number))
+        if found is not None and found[1].topic_id == topic_id:
+            del self.unopened[topic, number]
+            self.unclaimed.setdefault((topic, number), []).append(found)
 
     def has(self, topic: str, topic_id: bytes, number: int) -> bool:
         """Whether a replica has files that it can claim."""

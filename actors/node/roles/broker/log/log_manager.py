@@ -19,6 +19,8 @@ A replica that a start should find and does not find never begins again empty as
 """
 
 from collections.abc import Callable, Container
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from actors.broker.log.directories.directory import partition_name
@@ -45,7 +47,11 @@ from actors.ports import DiskFull, Now
 from actors.settings.topics import TopicSettings
 
 AGAIN_MS = 1000
-"""The time in ms after which a log that found no room or no descriptor is tried again."""
+"""The time in ms after which logs that found no room or no descriptor are tried again."""
+TRIES_MAX = 64
+"""How many of them are tried then: in vain one takes a tenth of a millisecond, and thousands may wait. When one was opened
+the next ones are tried in the next turn."""
+FAR_MS = 1 << 62
 
 
 class LogManager:
@@ -72,8 +78,10 @@ class LogManager:
         self.may_begin: Callable[[bytes, int], None] = lambda topic_id, number: None
         """Told (topic id, number) of a replica that is offline as its log could not be opened, when that is to be tried
         again."""
-        self._waiting: dict[tuple[bytes, int], int] = {}
-        """When the log of a replica that could not be opened yet is tried again, by topic id and number: monotonic ms."""
+        self._waiting: dict[tuple[bytes, int], None] = {}
+        """The replicas whose log could not be opened yet, by topic id and number: the one tried longest ago first."""
+        self._try_ms = FAR_MS
+        """When the first of them are tried again, monotonic ms; FAR_MS: that is not planned."""
         self.in_use = False
         """Whether partitions follow the image: they are opened as it assigns them."""
         self.closing = False
@@ -144,10 +152,13 @@ class LogManager:
                     f"{found.name} is offline until there is room and a descriptor to open it: {error}"
                 )
             self.claims.give_back(claimed, futures)
-            due_ms = self._waiting[topic_id, number] = self._runtime.now.mono_ms + AGAIN_MS
-            self._runtime.waiting.timers.at(due_ms, lambda: self._again(topic_id, number, due_ms))
+            self._waiting.pop((topic_id, number), None)
+            self._waiting[topic_id, number] = None
+            self._try_at(self._runtime.now.mono_ms + AGAIN_MS)
             return None
-        self._waiting.pop((topic_id, number), None)
+        if (topic_id, number) in self._waiting:
+            del self._waiting[topic_id, number]
+            self._try_at(self._runtime.now.mono_ms)
         if recovered is None:
             return None
         log = recovered.log
@@ -160,10 +171,20 @@ class LogManager:
             self.futures.resume(futures[0], topic_id, settings)
         return log, settings, high_watermark
 
-    def _again(self, topic_id: bytes, number: int, due_ms: int) -> None:
-        """Have a log tried again, unless it was opened or given up, or fails for another reason since."""
-        if self._waiting.get((topic_id, number)) == due_ms:
-            self.may_begin(topic_id, number)
+    def _try_at(self, due_ms: int) -> None:
+        """Have the logs that wait tried again at that time, or when that is planned already."""
+        if self._waiting and due_ms < self._try_ms:
+            self._try_ms = due_ms
+            self._runtime.waiting.timers.at(due_ms, partial(self._try_again, due_ms))
+
+    def _try_again(self, due_ms: int) -> None:
+        if due_ms != self._try_ms:
+            return  # it was done earlier
+        self._try_ms = FAR_MS
+        for key in list(islice(self._waiting, TRIES_MAX)):
+            self._waiting[key] = self._waiting.pop(key)
+            self.may_begin(*key)
+        self._try_at(self._runtime.now.mono_ms + AGAIN_MS)
 
     def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
         """Whether a replica that metadata assigns has no files though this broker had some. `before`: it was assigned before
@@ -192,9 +213,9 @@ class LogManager:
             if topic_id is not None and (topic_id, number) not in here:
                 self.give_up(topic, topic_id, number)
 
-    def unclaim(self, topic_id: bytes, number: int) -> None:
+    def unclaim(self, topic: str, topic_id: bytes, number: int) -> None:
         """Note that a replica which is offline is none of this broker's any more, and that its data may be wanted."""
-        self.claims.unclaim(topic_id, number)
+        self.claims.unclaim(topic, topic_id, number)
         self._waiting.pop((topic_id, number), None)
 
     def configure(self, partition: Partition) -> None:

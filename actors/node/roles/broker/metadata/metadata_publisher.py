@@ -186,6 +186,8 @@ class MetadataApplier:
     def _is_offline(self, name: str, topic_id: bytes, number: int, assignment: Assignment) -> bool:
         """Whether the files of a replica assigned here cannot be used."""
         offline, key, in_isr = self._replicas.offline, (topic_id, number), self._me in assignment.isr
+        if offline.get(key) is Offline.AGAIN:
+            del offline[key]
         why = offline.get(key)
         if why is None and self._replicas.here(topic_id, number) is None:
             before = not self._opened

@@ -304,12 +304,12 @@ class PushedMetadata:
             for state in topic.partition_states
         }
         for key in [key for key in self._told if key not in named]:
-            del self._told[key]
+            topic = self._told.pop(key).topic
             partition = self._replicas.get(*key)
             if partition is not None:
                 self._applier.set_aside(partition)
             self._replicas.offline.pop(key, None)
-            self._logs.unclaim(*key)
+            self._logs.unclaim(topic, *key)
 
     def _follow_everything(self, obeyed: Sequence[PartitionState]) -> None:
         if self._applier.caught_up:

@@ -1,6 +1,7 @@
 """A replica whose log finds no descriptor to be opened in a start: it is opened as soon as there is one."""
 
 import errno
+from collections import Counter
 
 import pytest
 
@@ -9,6 +10,7 @@ from actors.broker.log.directories.directory import FUTURE
 from actors.broker.replication.metadata_delta import MetadataDelta, PartitionState
 from actors.broker.replication.partition import Assignment
 from actors.metadata import ops
+from actors.node.roles.broker.log.log_manager import TRIES_MAX
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import records
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code, outcome
@@ -164,3 +166,28 @@ def test_it_is_tried_once_a_second_however_often_it_comes_and_goes() -> None:
     tries.clear()
     lab.pass_ms(10_000, 100)
     assert 8 <= len(tries) <= 11
+
+
+def test_of_many_a_few_are_tried_in_a_second_and_heartbeats_name_them_all_the_time() -> None:
+    """A broker with thousands did little else, and each second the controller gave it those back that waited."""
+    lab, count = Lab(1), 2 * TRIES_MAX + 10
+    lab.topic([1], partitions=count)
+    for number in range(count):
+        lab.produce(1, b"%d" % number, number=number)
+    lab.pass_ms(6_000, 1_000)
+    lab.disks[1].fault = lambda operation, path: errno.EMFILE * (path.startswith("t-") and ".log" in path)
+    lab.start(1)
+    lab.settle()
+    claims, replicas = lab.nodes[1].broker.logs.claims, lab.broker(1).replicas
+    assert len(claims.unopened) == count
+    tries, begin = Counter[int](), replicas.open_log
+    replicas.open_log = lambda *which: (tries.update([lab.now.mono_ms // 1_000]), begin(*which))[1]
+    lab.asked.clear()
+    lab.pass_ms(8_000, 100)
+    beats = [request for _, name, request in lab.asked if name == "BrokerHeartbeat"]
+    assert beats and {sum(len(one.partitions) for one in beat.unreadable) for beat in beats} == {count}
+    assert len(beats) < 8, "one that can be used no more than before is no news"
+    assert len(tries) >= 6 and max(tries.values()) <= TRIES_MAX
+    lab.disks[1].fault = None
+    lab.pass_ms(1_200, 100)
+    assert not claims.unopened and not replicas.offline and len(list(replicas)) == count
