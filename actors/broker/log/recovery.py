@@ -263,8 +263,10 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
 
 
 def _bases(names: list[str], ending: str) -> list[int]:
-    """The base offsets of log files that have such an ending, with a number before it or none (`Names.ending`)."""
-    found = (fullmatch(rf"([0-9]{{20}}){escape(LOG)}(?:\.[0-9]+)?{escape(ending)}", name) for name in names)
+    """The base offsets of log files that have such an ending, with a number before it or none (`Names.ending`). One may have
+    left before it had another name than `.swap`."""
+    form = rf"([0-9]{{20}}){escape(LOG)}(?:{escape(SWAP)})?(?:\.[0-9]+)?{escape(ending)}"
+    found = (fullmatch(form, name) for name in names)
     return [int(one[1]) for one in found if one is not None]
 
 

@@ -1,5 +1,6 @@
 """Cleaning a log: what stays, where crashes leave it, and what readers, recovery and cuts make of gaps."""
 
+import errno
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -401,6 +402,45 @@ def test_a_crash_at_any_rename_loses_no_latest_value(monkeypatch: pytest.MonkeyP
             assert stop > 15
             return
     raise AssertionError("the cleaning never ended")
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+@pytest.mark.parametrize("front", [False, True])
+@pytest.mark.parametrize("unlinked", [False, True])
+def test_a_segment_that_leaves_before_it_has_its_name_tells_a_start_which_way(
+    unlinked: bool, front: bool, place: int
+) -> None:
+    """There was no room for the name, and of what came then a power cut keeps only that it has left. A start took what was
+    cut for the front of the log, and dropped records that were to stay; or it called the log damaged."""
+    log, named = filled(keys=60), 0
+    disk, cleaning = log.disk, steps(log)
+    assert isinstance(disk, VirtualDisk)
+
+    def short(operation: str, path: str) -> int:
+        nonlocal named
+        named += operation == "rename" and path.endswith(".index.swap")
+        return errno.ENOSPC * (named > place)
+
+    disk.fault = short
+    with pytest.raises(DiskFull):
+        list(drive(cleaning, log))
+    disk.fault = None
+    assert cleaning.retired is not None
+    for job in cleaning.retired.jobs if unlinked else ():
+        job()
+    disk.sync(Sync(0, [log.names.listing], []))
+    (unnamed,) = (one for one in log.segments if one.suffix)
+    assert log.segments.index(unnamed) == place
+    before = content(log)
+    if front:
+        drop_segments(log, place + 1)
+    else:
+        truncate_to(log, unnamed.base_offset - 1)
+    disk.crash(None, keeps=lambda change: ".swap" in change.old)
+    again = reopen(log, recovery_point=60, cleaned_offset=0, log_start_offset=0).log
+    assert again.damaged is None
+    assert again.log_start_offset == log.log_start_offset == (again.segments[0].base_offset if front else 0)
+    assert len(content(again)) and (before.endswith if front else before.startswith)(content(again))
 
 
 def test_a_swap_of_several_apache_kafka_segments_counts_whole_or_not_at_all() -> None:
