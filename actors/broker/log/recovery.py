@@ -25,6 +25,8 @@ This file alone decides what is believed. Rules:
 8. Where a log that is not compacted has gaps above the recovery point it is sparse from then on.
 9. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
+10. A log for which room or a descriptor is short is opened by another try. What one in vain has cut is told by that, and
+   durable before anything is appended: the files say nothing of it any more.
 """
 
 from contextlib import suppress
@@ -70,6 +72,21 @@ class RemovedBytes(NamedTuple):
     """
 
 
+class Mended:
+    """What a start has changed of one log so far, if it has to be tried again."""
+
+    __slots__ = ("cuts", "offsets")
+
+    def __init__(self) -> None:
+        """A start that has changed nothing yet."""
+        self.cuts: list[RemovedBytes] = []
+        self.offsets: list[str] = []
+        """Sentences about first offsets that were put back."""
+
+    def __bool__(self) -> bool:
+        return bool(self.cuts or self.offsets)
+
+
 class Recovered(NamedTuple):
     """A log, open for appends, and what happened to it."""
 
@@ -94,9 +111,10 @@ def recover(
     now_ms: int = 0,
     indexes: IndexCache | None = None,
     instance: int = 0,
+    mended: Mended | None = None,
 ) -> Recovered:
     """Open a log. `recovery_point`, `log_start_offset` and `cleaned_offset` (-1: none) are those of the checkpoints.
-    Start-up only: it blocks.
+    `mended`: what earlier tries have changed, to which this one adds. Start-up only: it blocks.
 
     Raises DiskFailed, naming file and position, where the disk cannot be read; DiskFull: to be called again when there is
     room and a descriptor for it. Then no file is open.
@@ -104,14 +122,14 @@ def recover(
     log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes, instance)
     log.cleaned_offset = max(log.cleaned_offset, cleaned_offset)
     try:
-        return _recovered(log, clean, recovery_point, now_ms)
+        return _recovered(log, clean, recovery_point, now_ms, Mended() if mended is None else mended)
     except (DiskFull, DiskFailed):
         log.forget_indexes()
         log.release()
         raise
 
 
-def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> Recovered:
+def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, mended: Mended) -> Recovered:
     disk, directory, settings = log.disk, log.directory, log.settings
     log_start_offset = log.log_start_offset
     doubtful = _finish_swaps(log)
@@ -120,23 +138,23 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
         _remove(log, leftovers)
         if log_start_offset > 0:
             truncate_fully(log, log_start_offset, now_ms)
-        return Recovered(log, (), 0)
+        return Recovered(log, tuple(mended.cuts), 0, tuple(mended.offsets))
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
         if base in aborting:
             log.segments[-1].aborted.claim()
     lasts: Lasts = {}
-    cuts = [] if clean else _close_holes(log, recovery_point, leftovers, lasts)
-    mended: list[str] = []
-    more, scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended)
-    cuts += more
+    if not clean:
+        _close_holes(log, recovery_point, leftovers, lasts, mended.cuts)
+    scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended)
+    cuts = mended.cuts
     _remove(log, leftovers)
     log.active = log.segments[-1]
     log.active.learn_first_timestamp()
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     if log.log_start_offset > log.log_end_offset:
         _unlink_all(truncate_fully(log, log.log_start_offset, now_ms))
-        return Recovered(log, tuple(cuts), scanned, tuple(mended))
+        return Recovered(log, tuple(cuts), scanned, tuple(mended.offsets))
     log.cleaned_offset = min(log.cleaned_offset, log.log_end_offset)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.asked_offset = log.recovery_point
@@ -149,8 +167,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int)
         log.damaged = log.damaged or error.reason
     log.refuse()
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
-    mended += _index_aborted(log, unsure, learnt, indexed, doubtful)
-    return Recovered(log, tuple(cuts), scanned, tuple(mended))
+    damaged = _index_aborted(log, unsure, learnt, indexed, doubtful)
+    return Recovered(log, tuple(cuts), scanned, (*mended.offsets, *damaged))
 
 
 def _finish_swaps(log: PartitionLog) -> set[int]:
@@ -232,12 +250,12 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
         log.disk.remove(f"{log.directory}/{name}")
 
 
-def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts) -> list[RemovedBytes]:
+def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts, cuts: list[RemovedBytes]) -> None:
     """Cut the log where segments that are wholly below `trusted` do not follow each other: the log was becoming shorter
     when the power was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
-    nothing tells which. Adds to `lasts` what it has read of each segment."""
+    nothing tells which. Adds to `lasts` what it has read of each segment, and to `cuts`."""
     cut, gone, unsaid = _bases(leftovers, CUT), _bases(leftovers, FRONT), _bases(leftovers, DELETED)
-    segments, cuts, front = log.segments, list[RemovedBytes](), 0
+    segments, front = log.segments, 0
     for segment in segments:
         lasts[segment] = segment.find_last()
     found = list(lasts.values())
@@ -246,7 +264,7 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
         if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
         if any(end <= base for base in cut) or any(end <= base < begin for base in unsaid):
-            cuts = _drop(log, place + 1)
+            _drop(log, place + 1, cuts)
             break
         if any(end <= base < begin for base in gone):
             front = place + 1
@@ -259,7 +277,6 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
             log.damaged = log.damaged or said
     _unlink_all([segment.delete() for segment in segments[:front]])
     del segments[:front]
-    return cuts
 
 
 def _bases(names: list[str], ending: str) -> list[int]:
@@ -270,10 +287,11 @@ def _bases(names: list[str], ending: str) -> list[int]:
     return [int(one[1]) for one in found if one is not None]
 
 
-def _scan(log: PartitionLog, trusted: int, mended: list[str]) -> tuple[list[RemovedBytes], int]:
-    """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end. Adds sentences about
-    first offsets that were put back."""
-    segments, cuts, scanned = log.segments, list[RemovedBytes](), 0
+def _scan(log: PartitionLog, trusted: int, mended: Mended) -> int:
+    """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end. Adds to `mended`.
+    Returns how many bytes were looked at."""
+    segments, cuts, scanned = log.segments, mended.cuts, 0
+    cut_before = {one.path for one in cuts}
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
         end = NO_LIMIT if last else segments[place + 1].base_offset
@@ -286,31 +304,41 @@ def _scan(log: PartitionLog, trusted: int, mended: list[str]) -> tuple[list[Remo
             said = mend(segment, found.position, end) if found.fault in OFFSETS else None
             if said is None:
                 break
-            mended.append(said)
+            mended.offsets.append(said)
         segment.index = index
         log.log_end_offset = found.next_offset
         if found.fault is not None and not last and log.log_start_offset < end and found.next_offset < trusted:
             # All of it was durable once. Cut off it would leave a hole that nobody sees; as it is, readers find out.
             log.damaged = f"{found.fault} at byte {found.position} of {segment.path(LOG)}"
         elif found.fault is not None:
-            cuts.append(RemovedBytes(segment.path(LOG), found.position, segment.size - found.position, found.fault))
+            cut = RemovedBytes(segment.path(LOG), found.position, segment.size - found.position, found.fault)
             segment.log.truncate(found.position)
+            cuts.append(cut)
+            note_cut(log, segment)
+        elif segment.path(LOG) in cut_before:
             note_cut(log, segment)
         if not last and found.next_offset < end and found.next_offset >= trusted and end > log.cleaned_offset:
-            return cuts + _drop(log, place + 1), scanned
+            _drop(log, place + 1, cuts)
+            break
         if not last:
             segment.seal()
             with suppress(DiskFull):
                 segment.write_index()
             log.indexes.touch(segment)
-    return cuts, scanned
+    return scanned
 
 
-def _drop(log: PartitionLog, place: int) -> list[RemovedBytes]:
-    cuts = [RemovedBytes(segment.path(LOG), 0, segment.size, "behind") for segment in log.segments[place:]]
-    _unlink_all([segment.delete(CUT) for segment in reversed(log.segments[place:])])
+def _drop(log: PartitionLog, place: int, cuts: list[RemovedBytes]) -> None:
+    jobs, removed = list[Job](), list[RemovedBytes]()
+    try:
+        for segment in reversed(log.segments[place:]):
+            one = RemovedBytes(segment.path(LOG), 0, segment.size, "behind")
+            jobs.append(segment.delete(CUT))
+            removed.append(one)
+    finally:
+        cuts += reversed(removed)
+    _unlink_all(jobs)
     del log.segments[place:]
-    return cuts
 
 
 def _unlink_all(jobs: list[Job]) -> None:

@@ -1,12 +1,17 @@
-"""A start that finds no descriptor for a log leaves nothing of it in memory: it is tried again each second."""
+"""A start that finds no descriptor for a log leaves nothing of it in memory: it is tried again each second. What it has
+changed in the files is known to the next try."""
 
 import errno
+import random
 
 import pytest
 
 from actors.broker.log.index_cache import IndexCache
+from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex
+from actors.broker.log.recovery import Mended, Recovered
 from actors.ports import DiskFull
+from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, filled
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen
@@ -76,3 +81,56 @@ def test_an_index_of_files_that_are_gone_is_given_up() -> None:
     log.aborted.settle()
     with pytest.raises(CorruptTransactionIndex):
         segment.aborted.candidates(0, 10, 10, cold=True)
+
+
+def rotted(place: int, at: int = 60, size: int = 10, segment_bytes: int = 400) -> PartitionLog:
+    """A log, as a killed process has left it: a bit of one batch has rotted."""
+    log = new(segment_bytes=segment_bytes)
+    for number in range(16):
+        put(log, build(size=size, timestamp_ms=1_000 + number))
+    flush(log)
+    head, disk = batch.headers(content(log))[place], log.disk
+    assert isinstance(disk, VirtualDisk)
+    segment = log.segments[log.segment_of(place)]
+    begin = next(one.position for one in batch.headers(content(log)) if one.base_offset == segment.base_offset)
+    disk.corrupt(segment.path(".log"), head.position - begin + at, 1)
+    return log
+
+
+def opened_in_the_second_try(log: PartitionLog) -> Recovered:
+    """The first one has cut it, and then there was no descriptor."""
+    disk, mended = log.disk, Mended()
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = lambda operation, path: (
+        errno.EMFILE * (operation == "open" and path.endswith("leader-epoch-checkpoint"))
+    )
+    with pytest.raises(DiskFull):
+        reopen(log, recovery_point=0, mended=mended)
+    disk.fault = None
+    return reopen(log, recovery_point=0, mended=mended)
+
+
+@pytest.mark.parametrize("place", [2, 6, 15])
+def test_what_a_try_in_vain_has_cut_is_told_and_durable_before_anything_is_appended(place: int) -> None:
+    wanted, again = reopen(rotted(place), recovery_point=0), opened_in_the_second_try(rotted(place))
+    assert again.cuts == wanted.cuts and again.cuts and again.log.log_end_offset == place
+    assert isinstance(again.log.refusing, Unsettled) and isinstance(wanted.log.refusing, Unsettled)
+    flush(again.log)
+    assert again.log.refusing is None
+
+
+def test_a_first_offset_that_a_try_in_vain_has_put_back_is_told() -> None:
+    wanted = reopen(rotted(3, at=7), recovery_point=0)
+    assert opened_in_the_second_try(rotted(3, at=7)).rebuilt == wanted.rebuilt != ()
+
+
+def test_no_power_cut_brings_back_what_a_try_in_vain_has_cut_behind_what_was_written_since() -> None:
+    size = next(size for size in range(512) if len(build(size=size)) == 512)
+    for seed in range(20):
+        log = opened_in_the_second_try(rotted(2, size=size, segment_bytes=1 << 20)).log
+        put(log, build(size=size, timestamp_ms=9_000))
+        disk = log.disk
+        assert isinstance(disk, VirtualDisk)
+        disk.crash(random.Random(seed))
+        heads = batch.headers(content(reopen(log, recovery_point=0).log))
+        assert [one.max_timestamp for one in heads] in ([1_000, 1_001], [1_000, 1_001, 9_000]), seed

@@ -5,13 +5,15 @@ log that cannot be opened is offline, its directory fails, and the next start lo
 descriptor is missing for it, the directory is sound, and it is tried again (`log_manager.py`).
 """
 
+from collections.abc import Sequence
+
 from actors.broker.log.directories.directory import LogDirectory, PartitionDirectory
 from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.recovery import Recovered, recover
+from actors.broker.log.recovery import Mended, Recovered, RemovedBytes, recover
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Disk, DiskFailed
+from actors.ports import Disk, DiskFailed, DiskFull
 from actors.settings.topics import TopicSettings
 
 
@@ -22,6 +24,8 @@ class LogLoader:
         self._runtime = runtime
         self._directories = directories
         self._indexes = indexes
+        self._mended: dict[tuple[Disk, str, int], Mended] = {}
+        """What was changed of logs that could not be opened yet, by disk, name and instance."""
 
     def create(self, disk: Disk, name: str, settings: TopicSettings, topic_id: bytes) -> PartitionLog:
         """Make a log without records, in a directory of that name."""
@@ -36,6 +40,8 @@ class LogLoader:
         """Open a log that the start found. Returns None if it cannot be opened, and its directory fails. Raises DiskFull: to
         be called again when there is room and a descriptor for it."""
         known = directory.checkpointed((found.topic, found.number), topic_id, found.instance)
+        key = directory.disk, found.name, found.instance
+        mended = self._mended.pop(key, None) or Mended()
         try:
             recovered = recover(
                 directory.disk,
@@ -49,17 +55,26 @@ class LogLoader:
                 now_ms=self._runtime.now.wall_ms,
                 indexes=self._indexes,
                 instance=found.instance,
+                mended=mended,
             )
+        except DiskFull:
+            if mended:
+                self._mended[key] = mended
+            raise
         except DiskFailed as error:
             self._runtime.log.error(
                 f"{found.name} in {self._directories.path(directory.disk)} is offline, it cannot be opened: {error}"
             )
             self._directories.doubt(directory.disk)
             self._directories.job_failed(directory.disk, error)
+            self._tell(mended.cuts, mended.offsets)
             return None
         self._directories.count(directory.disk, 1)
-        for cut in recovered.cuts:
-            self._runtime.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
-        for report in recovered.rebuilt:
-            self._runtime.log.warning(report)
+        self._tell(recovered.cuts, recovered.rebuilt)
         return recovered
+
+    def _tell(self, cuts: Sequence[RemovedBytes], reports: Sequence[str]) -> None:
+        for cut in cuts:
+            self._runtime.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
+        for report in reports:
+            self._runtime.log.warning(report)

@@ -191,3 +191,19 @@ def test_of_many_a_few_are_tried_in_a_second_and_heartbeats_name_them_all_the_ti
     lab.disks[1].fault = None
     lab.pass_ms(1_200, 100)
     assert not claims.unopened and not replicas.offline and len(list(replicas)) == count
+
+
+def test_what_was_cut_of_it_in_vain_is_told_when_it_is_opened() -> None:
+    lab = short_of_descriptors(clean=False)
+    path, disk = "t-0/00000000000000000000.log", lab.disks[1]
+    disk.corrupt(path, len(disk.files[path].data) - 1)
+    disk.remove("recovery-point-offset-checkpoint")
+    disk.fault = lambda operation, path: errno.EMFILE * (path == "t-0/leader-epoch-checkpoint")
+    restart(lab)
+    lab.pass_ms(3_000, 500)
+    told = f"bytes of {path} at"
+    assert lab.nodes[1].broker.logs.claims.unopened and not any(told in line for line in lab.nodes[1].log.lines)
+    disk.fault = None
+    lab.pass_ms(2_000, 500)
+    assert sum(told in line for line in lab.nodes[1].log.lines) == 1
+    assert values(lab) == [b"0", b"1"]
