@@ -301,7 +301,7 @@ def _scan(log: PartitionLog, trusted: int, mended: Mended) -> int:
             index, position = segment.resume_index(trusted)
             found = segment.scan(index, position, segment.base_offset, check_from=trusted, upper_offset=end)
             scanned += found.position - position
-            said = mend(segment, found.position, end) if found.fault in OFFSETS else None
+            said = mend(segment, found.position, end, index) if found.fault in OFFSETS else None
             if said is None:
                 break
             mended.offsets.append(said)

@@ -13,26 +13,31 @@ This file alone decides when it is known what the offset was:
 Of the last batch of a log nobody can know it: its leader says so (`fetchers.py`).
 """
 
+from bisect import bisect_left
+
 from actors.broker.log.segment import LOG, NO_LIMIT, Segment
 from actors.wire import batch_header
 from actors.wire.batch_header import BASE_OFFSET
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch, verify
+from fastpath.records.indexes import SegmentIndex
 
 OFFSETS = ("offset", "stale")
 """The faults of a batch whose first offset may have rotted."""
 
 
-def mend(segment: Segment, position: int, upper_offset: int) -> str | None:
+def mend(segment: Segment, position: int, upper_offset: int, index: SegmentIndex) -> str | None:
     """Put back the first offset of the batch at `position`, where a scan has ended, or of the one before it. Returns a
     sentence; None: it is not known that one of them has rotted. `upper_offset`: where the next segment begins, or NO_LIMIT.
-    Blocking. Raises DiskFull, DiskFailed."""
-    at, end, suspects = 0, segment.base_offset, list[tuple[int, int]]()
+    `index`: of what is in front of `position`, so that little is read. Blocking. Raises DiskFull, DiskFailed."""
+    at, end, suspects = _in_front(index, position), segment.base_offset, list[tuple[int, int]]()
     while at < position:
         head = segment.log.read_cold(at, HEADER_SIZE)
         if len(head) < HEADER_SIZE or batch_header.batch_size(head) < HEADER_SIZE:
             return None  # what was durable is not looked at by a start: more than an offset has rotted
         suspects = [(at, end)]
         end, at = batch_header.last_offset(head) + 1, at + batch_header.batch_size(head)
+    if at != position:
+        return None
     for place, expected in [(position, end), *suspects]:
         claimed = _rotted(segment, place, expected, upper_offset)
         if claimed is not None:
@@ -42,6 +47,13 @@ def mend(segment: Segment, position: int, upper_offset: int) -> str | None:
                 f"{expected} again, and was {claimed}"
             )
     return None
+
+
+def _in_front(index: SegmentIndex, position: int) -> int:
+    """Where a batch begins that has two others behind it in front of `position`; 0: the segment's first one."""
+    entries = index.offsets
+    place = bisect_left(range(len(entries)), position, key=lambda entry: entries.entry(entry)[1]) - 3
+    return entries.entry(place)[1] if place >= 0 else 0
 
 
 def _rotted(segment: Segment, place: int, expected: int, upper_offset: int) -> int | None:

@@ -211,7 +211,7 @@ def _look(log: PartitionLog, segment: Segment, offset: int, prepared: Prepared |
     if prepared is not None and prepared.aborted is not None:
         segment.aborted.keep(prepared.aborted)
     cut, end_offset = segment.find_cut(offset), log.end_of(segment)
-    while cut.fault in OFFSETS and mend(segment, cut.position, end_offset) is not None:
+    while cut.fault in OFFSETS and mend(segment, cut.position, end_offset, cut.left) is not None:
         cut = segment.find_cut(offset)
     if segment is not log.active:
         log.indexes.touch(segment)  # should it not be cut
