@@ -199,6 +199,7 @@ class Node:
         runtime.now = now
         requests.begin_turn()
         runtime.waiting.begin_turn(budget)
+        quorum.begin_turn()
         runtime.complete()
         while self._connected:
             self.channels.connected(self._connected.popleft())

@@ -84,6 +84,14 @@ cdef class Pages:
         copy.generations = generations
         return copy
 
+    def let_go(self, Py_ssize_t most):
+        """Drop up to `most` pages of a frozen copy, of which nothing is read any more. What only this copy has of them is
+        freed. Returns whether pages are left."""
+        assert self.generations is None, "only a frozen copy is let go of"
+        self.size = 0
+        del self.pages[max(0, <Py_ssize_t>len(self.pages) - most):]
+        return len(self.pages) > 0
+
     def differing(self, Pages older):
         """How many pages are not those of a frozen copy that was made earlier."""
         cdef Py_ssize_t i, known = len(older.pages)

@@ -261,6 +261,14 @@ cdef class View:
                     found.append((index << CHUNK_BITS) + at)
         return found
 
+    def let_go(self, Py_ssize_t most):
+        """Drop up to `most` chunks of a pinned generation, of which nothing is read any more. What only it has of them is
+        freed. Returns whether chunks are left."""
+        assert type(self) is View, "only a pinned generation is let go of"
+        self.row_end = 0
+        del self.chunks[max(0, <Py_ssize_t>len(self.chunks) - most):]
+        return len(self.chunks) > 0
+
     def differing(self, View older):
         """(chunks, rare fields in them) that are not those of a view that was made earlier of the same columns."""
         cdef Py_ssize_t i, known = len(older.chunks), chunks = 0, rare = 0

@@ -29,6 +29,7 @@ from actors.raft import SnapshotId
 from actors.wire.errors import ErrorCode
 from tests.unit.controller.cluster import Cluster
 from tests.unit.node.roles.broker.lab import Facade, Lab, code
+from tests.unit.node.roles.loading import load_into
 
 SETTINGS = {"replica.lag.time.max.ms": "3000"}
 GRACE_MS = 4000
@@ -313,7 +314,7 @@ class Story:
         data = b"".join(encode(pin, 1, 2, 0, None))
         pin.release()
         world.seen[1] = len(world.log)
-        world.broker(1).load(data, SnapshotId(world.next_offset, 1))
+        load_into(world.broker(1), data, SnapshotId(world.next_offset, 1))
 
     def fetched(self, broker: str, offset: str, epoch: str) -> None:
         """A fetch of a broker's old or new process reaches the leader."""

@@ -5,8 +5,10 @@ leadership and commitment is raft's, and `QuorumReplica.raft` is there to be ask
 `transport.py`, when a sync counts in `syncs.py`, what the roles see in `replay.py`, snapshots in `stored_snapshots.py`,
 where bytes lie in `store.py` and below. Rules:
 
-1. What cannot go on (a failed disk, a log that lacks committed records) stops the node with a sentence.
-2. A broker without room for metadata waits for some. A controller stops, so that another one leads.
+1. What cannot go on (a failed disk, a log that lacks committed records, a snapshot that is not sound) stops the node with a
+   sentence.
+2. A broker without room for metadata, or without a descriptor for a snapshot, waits for some. A controller stops, so that
+   another one leads.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +16,7 @@ from typing import Any
 
 from actors.authorization.addresses import is_every_interface
 from actors.metadata import batches
+from actors.metadata.ops import CorruptMetadata
 from actors.node.net.channels import Channels
 from actors.node.quorum import files
 from actors.node.quorum.addresses import Address, Addresses
@@ -93,6 +96,8 @@ class QuorumReplica:
         controller."""
         self._steps_done = 0
         """How many of its `STEPS` are done."""
+        self._unloaded = False
+        """Whether a snapshot waits for a descriptor. Never on a controller."""
         self.election_latency_ms = Histogram()
         """How long no leader was known, in ms, each time until one was."""
         self.appended, self.fetched = Meter(), Meter()
@@ -136,6 +141,10 @@ class QuorumReplica:
 
     # -- life
 
+    def begin_turn(self) -> None:
+        """Let as much be done as in any turn."""
+        self._replay.begin_turn()
+
     def recover(self) -> None:
         """Read the directory and go on with the quorum where the last process left it. Raises DamagedFile, DiskFailed."""
         runtime, now = self._runtime, self._runtime.now
@@ -152,7 +161,8 @@ class QuorumReplica:
         pulls = self.told_leader is None
         if found.latest.end_offset > 0 and pulls:
             self._replay.load(found.latest)
-        self._replay.applied = found.latest.end_offset
+        else:
+            self._replay.applied = found.latest.end_offset
         self.raft = raft = Raft(
             me,
             found.voters if pulls else VoterHistory(Voters()),
@@ -240,7 +250,9 @@ class QuorumReplica:
         """The monotonic time when the next turn is due; 0: at once."""
         if self._unwritten is not None:
             return self._again_ms
-        if self._replay.behind or (self._replay.leads and self.raft.change_due):
+        if self._unloaded:
+            return min(self._again_ms, self.raft.deadline_ms())
+        if self._replay.due or (self._replay.leads and self.raft.change_due):
             return 0
         return self.raft.deadline_ms()
 
@@ -279,8 +291,8 @@ class QuorumReplica:
             return
         raft, store = self.raft, self.store
         if raft.quiet(self._replay.applied) and not (
-            self._replay.pending or self._unwritten or store.taken or store.log.missed or store.checkpoints.missed
-            or store.log.garbage or store.checkpoints.garbage
+            self._replay.pending or self._replay.loading or self._unwritten or store.taken
+            or store.log.missed or store.checkpoints.missed or store.log.garbage or store.checkpoints.garbage
         ):  # fmt: skip
             return
         try:
@@ -293,7 +305,8 @@ class QuorumReplica:
                 self._perform(ready)
             if self._unwritten is not None:
                 return
-            self._replay.run(raft.high_watermark)
+            if not self._replay_on():
+                return
             self._snapshots.store()
             self._upkeep.keep_mark()
             self._upkeep.keep_joined(self.identity.me.directory_id)
@@ -304,6 +317,30 @@ class QuorumReplica:
             return
         if self._syncs.idle:
             self._upkeep.sweep()
+
+    def _replay_on(self) -> bool:
+        """Replay what is committed, or go on with a snapshot; not in every turn while there is no descriptor for one. False:
+        the snapshot cannot be loaded, and this node ends."""
+        now_ms = self._runtime.now.mono_ms
+        if self._unloaded and now_ms < self._again_ms:
+            return True
+        try:
+            self._replay.run(self.raft.high_watermark)
+        except (CorruptMetadata, DiskFailed, DiskFull) as failed:
+            snapshot = self._replay.loading
+            if snapshot is None:
+                raise
+            where = self.store.checkpoints.path(snapshot)
+            if isinstance(failed, DiskFull) and not self._controls:
+                if not self._unloaded:
+                    self._runtime.log.error(f"{where} is not loaded until there is a descriptor: {failed}")
+                self._unloaded, self._again_ms = True, now_ms + FULL_RETRY_MS
+                return True
+            self._failed = True
+            self._runtime.stop(1, f"the snapshot {where} cannot be loaded: {failed}")
+            return False
+        self._unloaded = False
+        return True
 
     def _perform(self, ready: Ready) -> None:
         """Perform one Ready, in its order, as far as there is room for what came. One answer at a time is awaited, so

@@ -16,6 +16,7 @@ from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer
+from actors.raft import SnapshotId
 from fastpath.records import batch as batches
 
 GRAIN_BYTES = 1 << 16
@@ -58,6 +59,10 @@ class Snapshotting:
         self.generated_ms = -1
         """The monotonic time when that was done."""
         self._running = False
+        self._loading = False
+        """Whether a snapshot is being loaded: what the image shows until then is not worth a snapshot any more."""
+        self._loaded: tuple[Image, SnapshotId, int] | None = None
+        """(image, snapshot, time of its newest record) of what is loaded and does not count yet; None: nothing is."""
         self._waiting: tuple[int, int, Pinned] | None = None
         """(end offset, epoch, content) of a snapshot that is not committed yet; None: there is none."""
         self._discard = False
@@ -79,18 +84,30 @@ class Snapshotting:
 
     @property
     def busy(self) -> bool:
-        """Whether a snapshot is under way."""
-        return self._running or self._waiting is not None
+        """Whether a snapshot is under way, here or in the other direction."""
+        return self._running or self._loading or self._waiting is not None
 
-    def load(self, image: Image, data: Buffer | snapshots.InPieces, snapshot: Any) -> None:
-        """Fill an empty image from a snapshot, which is the newest from now on. A snapshot that is under way is
-        dropped, as it is of an older state."""
+    def loading(self, data: Buffer | snapshots.InPieces, snapshot: SnapshotId) -> Iterator[None]:
+        """Begin to load a snapshot into an image of its own: the slices. One that is taken meanwhile is dropped, as it is of
+        an older state, and so is what was loaded of another one."""
         self._drop()
-        self._discard = True
-        loaded = snapshots.load(data, image, snapshot.end_offset, self._storage.family)
-        self._timestamp_ms = loaded.last_timestamp_ms
+        self._discard = self._loading = True
+        self._loaded = None
+        return self._slices(data, snapshot)
+
+    def _slices(self, data: Buffer | snapshots.InPieces, snapshot: SnapshotId) -> Iterator[None]:
+        image = Image()
+        loaded = yield from snapshots.loading(data, image, snapshot.end_offset, self._storage.family)
+        self._loaded = image, snapshot, loaded.last_timestamp_ms
+
+    def loaded(self) -> Image:
+        """The image of the snapshot whose last slice is done. The snapshot is the newest from now on."""
+        assert self._loaded is not None, "its last slice is done"
+        (image, snapshot, self._timestamp_ms), self._loaded = self._loaded, None
+        self._loading = False
         self.offset, self._epoch = snapshot.end_offset, snapshot.epoch
         self._offsets, self._totals, self._bytes = [snapshot.end_offset], [0], 0
+        return image
 
     def replayed(self, batch: Batch) -> None:
         """Count a committed batch."""

@@ -1,9 +1,11 @@
 """Snapshots: canonical bytes, load equals replay, and what is no snapshot."""
 
 import hashlib
+import weakref
 
 import pytest
 
+from actors.metadata import image as images
 from actors.metadata import snapshot
 from actors.metadata.batches import (
     BatchWriter,
@@ -274,3 +276,55 @@ def test_what_is_no_snapshot(damage):
         data = data[headers[1].position :]
     with pytest.raises(CorruptMetadata):
         snapshot.load(bytes(data), Image(), 5)
+
+
+@pytest.mark.parametrize("size", [0, 1, 17, 300])
+def test_a_snapshot_that_is_loaded_in_slices_is_the_same(monkeypatch, size):
+    """Topics come by id and are put in order in slices; no slice puts many more in order than another."""
+    monkeypatch.setattr(snapshot, "SLICE_BYTES", 1)
+    monkeypatch.setattr(images, "NAMES_SORTED", 16)
+    monkeypatch.setattr(images, "NAMES_SAMPLED", 64)
+    monkeypatch.setattr(images, "TOPICS_A_SLICE", 8)
+    image = Image()
+    image.replay(0, FeatureSet("metadata.format", 2))
+    for number in range(size):
+        name = f"t{number * 7919 % 1000}"
+        image.replay(image.next_offset, TopicSet(name, topic_id(number), deleting=number % 5 == 3))
+        image.replay(image.next_offset, PartitionsSet(topic_id(number), range(2), [[1, 2, 3]] * 2, [[1, 2, 3]] * 2))
+    image.commit(image.next_offset)
+    data, again, put = written(image), Image(), []
+    slices = snapshot.loading(data, again, image.next_offset)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            before = len(again.order)
+            next(slices)
+            put.append(len(again.order) - before)
+    assert end.value.value == (VOTERS, 1, 777)
+    assert written(again) == data and again.next_offset == image.next_offset
+    assert [again.topic_name(row) for row in again.topics()] == [image.topic_name(row) for row in image.topics()]
+    again.check()
+    if size == 300:
+        assert len(put) > 200 and max(put) <= 64
+
+
+def test_an_image_that_is_freed_in_slices_disturbs_nobody_who_reads_it_still(monkeypatch):
+    monkeypatch.setattr(images, "TOPICS_A_SLICE", 8)
+    image = Image()
+    for number in range(9000):
+        image.replay(image.next_offset, TopicSet(f"t{number}", number.to_bytes(16)))
+        image.replay(image.next_offset, PartitionsSet(number.to_bytes(16), range(2), [[1, 2]] * 2, [[1, 2]] * 2))
+        image.commit(image.next_offset)
+    image.replay(image.next_offset, ConfigSet(2, "t7", "retention.ms", "5"))
+    reader, pin = image, image.pin()
+    before = written(image)
+    gone = weakref.ref(image)
+    slices = images.let_go(image)
+    del image
+    assert sum(1 for _ in slices) > 10
+    assert written(reader) == before and reader.topic("t7") >= 0 and reader.topic_by_id((7).to_bytes(16)) >= 0
+    reader.check()
+    del reader
+    assert gone() is None, "whoever reads it last frees it"
+    assert pin.names.get(7) == "t7" and len(pin.topics()) == 9000
+    with pytest.raises(AssertionError):
+        Image().names.let_go(1)

@@ -99,7 +99,7 @@ def replayed(log: list[Batch], *, together: bool, load: bool = False) -> Image:
         assert image.next_offset == batch.last_offset + 1
         image.commit(image.next_offset)
     if load:
-        image.end_load()
+        assert sum(1 for _ in image.end_load()) == 0, "so few are put in order at once"
     image.check()
     return image
 

@@ -7,11 +7,10 @@ what cannot be read -> AlterIsr -> fetches
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
-from actors.metadata.image import Image
+from actors.metadata.image import let_go
 from actors.metadata.snapshot import InPieces
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
@@ -34,6 +33,7 @@ from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, Now
+from actors.raft import SnapshotId
 
 FAR_MS = 1 << 62
 END = object()
@@ -150,14 +150,18 @@ class BrokerRole(BrokerParts):
             if Listener(listener.kind) is Listener.INTER_BROKER:
                 self._requests.listen(listener.name)
 
-    def load(self, data: Buffer | InPieces, snapshot: Any) -> None:
-        """Replace the image by a snapshot and compare everything. Where that cannot be read now, the image stays."""
-        image = Image()
-        self._snapshots.load(image, data, snapshot)
-        self.cache.image = image
+    def loading(self, data: Buffer | InPieces, snapshot: SnapshotId) -> Iterator[None]:
+        """Begin to load a snapshot beside the image: the slices."""
+        return self._snapshots.loading(data, snapshot)
+
+    def loaded(self) -> Iterator[None]:
+        """Replace the image by the snapshot that is loaded, and compare everything. The slices in which the old one is
+        freed."""
+        old, self.cache.image = self.cache.image, self._snapshots.loaded()
         self.quotas.changed()
         self._count_partitions()
         self.applier.loaded(self._image_deltas.whole)
+        return let_go(old)
 
     def replay(self, batch: Batch) -> None:
         """Replay one committed batch of the metadata log."""

@@ -12,7 +12,7 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -35,7 +35,7 @@ from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
-from actors.metadata.image import TOPIC_RESOURCE, Image
+from actors.metadata.image import TOPIC_RESOURCE, Image, let_go
 from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
 from actors.metadata.snapshot import InPieces
 from actors.node.net.channels import Channels
@@ -53,6 +53,7 @@ from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.slices import Steps, go_on
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, Now
+from actors.raft import SnapshotId
 from actors.settings.listeners import PROTOCOLS
 from actors.settings.topics import UNCLEAN
 from actors.wire.errors import ErrorCode
@@ -159,14 +160,18 @@ class ControllerRole:
     def start(self) -> None:
         """Begin after the recovery of the quorum; nothing is left to do here."""
 
-    def load(self, data: Buffer | InPieces, snapshot: Any) -> None:
-        """Replace the image by a snapshot. Where that cannot be read, the image stays."""
+    def loading(self, data: Buffer | InPieces, snapshot: SnapshotId) -> Iterator[None]:
+        """Begin to load a snapshot beside the image: the slices."""
+        return self.snapshotting.loading(data, snapshot)
+
+    def loaded(self) -> Iterator[None]:
+        """Replace the image by the snapshot that is loaded. The slices in which the old one is freed."""
         assert not self.active, "a leader loads no snapshot"
-        level, image = self._level(), Image()
-        self.snapshotting.load(image, data, snapshot)
-        self.image = image
+        level, old = self._level(), self.image
+        self.image = self.snapshotting.loaded()
         self._note_level(level)
         self._committed_level = self._level()
+        return let_go(old)
 
     def replay(self, batch: Batch) -> None:
         """Take one committed batch, in order. What this controller wrote itself is in the image already."""

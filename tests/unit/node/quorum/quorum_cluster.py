@@ -4,12 +4,12 @@ The nodes are real and wired as everywhere. One thing is put in place of another
 keeps it, instead of the roles of the node, since the records of these tests mean nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from actors.metadata import batches
-from actors.metadata.snapshot import InPieces
+from actors.metadata.snapshot import InPieces, verified_batches
 from actors.node.node import Node
 from actors.node.quorum.files import DIRECTORIES
 from actors.node.quorum.replica import QuorumReplica
@@ -43,15 +43,33 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self.begun: list[SnapshotId] = []
+        """The snapshots that it was to load."""
         self.values: list[bytes] = []
         self.next_offset = 0
         self.active = False
+        self._loaded: tuple[bytes, SnapshotId] | None = None
 
-    def load(self, data: Buffer | InPieces, snapshot: SnapshotId) -> None:
+    def loading(self, data: Buffer | InPieces, snapshot: SnapshotId) -> Iterator[None]:
+        """A batch of the snapshot is a slice."""
+        self.begun.append(snapshot)
+        self._loaded = None
+        return self._slices(data, snapshot)
+
+    def _slices(self, data: Buffer | InPieces, snapshot: SnapshotId) -> Iterator[None]:
+        last = b""
+        for batch in verified_batches(data):
+            if last:
+                yield
+            last = bytes(batch.data)[-8:]
+        self._loaded = last, snapshot
+
+    def loaded(self) -> Iterator[None]:
+        assert self._loaded is not None
+        last, snapshot = self._loaded
         self.events.append(f"load {snapshot.end_offset}-{snapshot.epoch}")
-        whole = data if isinstance(data, bytes | bytearray | memoryview) else data.read_cold(0, data.size)
-        self.values = [bytes(whole)[-8:]]
-        self.next_offset = snapshot.end_offset
+        self.values, self.next_offset = [last], snapshot.end_offset
+        return iter(())
 
     def replay(self, batch: Batch) -> None:
         assert batch.base_offset == self.next_offset, (batch.base_offset, self.next_offset)

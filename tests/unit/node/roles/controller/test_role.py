@@ -55,6 +55,7 @@ from fastpath.records.batch import records
 from tests.numbers import numbers
 from tests.served import TABLE
 from tests.unit.controller.cluster import Seeded
+from tests.unit.node.roles.loading import load_into
 
 rpc.load()
 
@@ -464,7 +465,7 @@ def test_r631_147_a_new_leader_counts_leases_of_the_level_before(learned):
         successor = host
     elif learned == "from a snapshot":
         newest = SnapshotId(host.controller.image.next_offset, 1)
-        successor.controller.load(b"".join(encode(host.controller.image.pin(), 1, 2, 5, None)), newest)
+        load_into(successor.controller, b"".join(encode(host.controller.image.pin(), 1, 2, 5, None)), newest)
         successor.quorum.raft.high_watermark = newest.end_offset
     else:
         for batch in log:
@@ -929,7 +930,7 @@ def test_r631_121_a_snapshot_from_before_a_received_one_is_not_the_newest():
     newest = SnapshotId(host.controller.image.next_offset, 1)
     pin = host.controller.image.pin()
     standby.quorum.raft.high_watermark = newest.end_offset
-    standby.controller.load(b"".join(encode(pin, 1, 2, host.now.wall_ms, None)), newest)
+    load_into(standby.controller, b"".join(encode(pin, 1, 2, host.now.wall_ms, None)), newest)
     for job, then in encoding:
         then(job())
     standby.controller.committed(newest.end_offset)

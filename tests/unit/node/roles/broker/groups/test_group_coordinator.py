@@ -6,6 +6,7 @@ from actors.raft.messages import SnapshotId
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import Lab, Pending
+from tests.unit.node.roles.loading import load_into
 
 OFFSETS = "__consumer_offsets"
 OFFSETS_ID = b"\5" * 16
@@ -79,7 +80,7 @@ def test_a_coordinator_that_learns_from_a_snapshot_that_its_topic_was_made_again
     lab.settle()
     image = lab.broker(2).cache.image
     snapshot = SnapshotId(image.next_offset, 1)
-    lab.broker(1).load(b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), snapshot)
+    load_into(lab.broker(1), b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), snapshot)
     lab.seen[1] = len(lab.log)
     lab.cut = set()
     lab.pass_ms(500)

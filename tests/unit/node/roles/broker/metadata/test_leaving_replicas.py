@@ -12,6 +12,7 @@ from actors.raft.messages import SnapshotId
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import records
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code, outcome
+from tests.unit.node.roles.loading import load_into
 
 A_TURN, MANY = 10, 35
 NAMESAKE, THIRD = bytes(range(1, 17)), bytes(range(2, 18))
@@ -114,7 +115,9 @@ def test_a_snapshot_tells_that_a_topic_was_made_again() -> None:
     lab.commit(ops.TopicGone(TOPIC_ID, "t"), *made(NAMESAKE))
     lab.settle()
     image = lab.broker(2).cache.image
-    lab.broker(1).load(b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), SnapshotId(image.next_offset, 1))
+    load_into(
+        lab.broker(1), b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), SnapshotId(image.next_offset, 1)
+    )
     lab.seen[1], lab.cut = len(lab.log), set()
     written(lab, b"second")
     lab.pass_ms(61_000, 5_000)

@@ -12,6 +12,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import records
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code, outcome
+from tests.unit.node.roles.loading import load_into
 
 
 def content(lab: Lab, id: int, number: int = 0) -> list[bytes | None]:
@@ -357,7 +358,7 @@ def test_a_leader_that_loads_a_snapshot_asks_its_followers_anew_where_they_are()
     pin.release()
     lab.cut.clear()
     lab.seen[1] = len(lab.log)
-    lab.broker(1).load(snapshot, SnapshotId(lab.next_offset, 1))
+    load_into(lab.broker(1), snapshot, SnapshotId(lab.next_offset, 1))
     assert lab.partition(1).followers[2].log_end == -1
     assert "AlterIsr" not in [name for _, name, _ in lab.asked]
     lab.pass_ms(1_000)
@@ -375,7 +376,7 @@ def test_settings_that_a_snapshot_brings_hold_for_partitions_that_are_here() -> 
     pin.release()
     lab.cut.clear()
     lab.seen[1] = len(lab.log)
-    lab.broker(1).load(snapshot, SnapshotId(lab.next_offset, 1))
+    load_into(lab.broker(1), snapshot, SnapshotId(lab.next_offset, 1))
     assert lab.partition(1).settings == lab.partition(1).log.settings == lab.partition(2).settings
     assert (lab.partition(1).settings.retention_ms, lab.partition(1).min_insync) == (1000, 1)
 
