@@ -684,8 +684,8 @@ class _Arrivals:
 
 
 def let_go(image: Image) -> Iterator[None]:
-    """Free an image that is not used any more, a slice at a time: one with a million topics takes 70 ms. Who still reads it
-    or a pin of it is not disturbed, as only what nobody else has is freed. The caller must not keep the image meanwhile."""
+    """Free an image that is not used any more, a slice at a time: one with a million topics takes 70 ms. A reader of it or
+    of a pin of it is not disturbed, as only what nobody else has is freed. The caller must not keep the image meanwhile."""
     pin = image.pin()
     tables = [image._by_id, image._by_name]
     del image

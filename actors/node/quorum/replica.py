@@ -127,6 +127,11 @@ class QuorumReplica:
         """How many snapshots of the metadata this process has loaded."""
         return self._replay.loads
 
+    @property
+    def loading(self) -> bool:
+        """Whether a slice of a snapshot is loaded in each turn."""
+        return self._replay.loading is not None and not self._unloaded
+
     def leader_address(self) -> Address | None:
         """The controller listener of the leader; None while there is no leader or its address is not known."""
         if self.told_leader is not None:

@@ -1,4 +1,5 @@
-"""A node that has nothing to do rests: it does not ask for one turn after the other in which nothing happens."""
+"""A node that has nothing to do rests: it does not ask for one turn after the other in which nothing happens. One that
+loads a snapshot has something to do."""
 
 from typing import Any
 
@@ -13,6 +14,8 @@ class IdleNodes:
 
     def turned(self, process: Any) -> None:
         """Count turns without effect: too many of them in too short a time are a violation."""
+        if process.node.quorum.loading:
+            process.fruitless = 0
         if process.fruitless > TURNS_MAX:
             if process.world.time_us - process.fruitless_since_us < WITHIN_US:
                 node = process.node

@@ -18,6 +18,7 @@ from tests.simulator.planted import (
     consumer_groups,
     controller,
     disks,
+    loading,
     log,
     moves,
     portions,
@@ -35,6 +36,6 @@ from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
     "PLANTED", "aged", "arriving", "authorization", "broker", "bulk", "client", "compaction", "consumer_groups",
-    "controller", "disks", "log", "moves", "planted", "portions", "pushes", "quorum", "replicas", "share_groups",
+    "controller", "disks", "loading", "log", "moves", "planted", "portions", "pushes", "quorum", "replicas", "share_groups",
     "share_members", "share_state", "strangers", "streams_groups", "transactions",
 ]  # fmt: skip

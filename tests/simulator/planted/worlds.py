@@ -25,6 +25,8 @@ from tests.simulator.planted.arriving import slowly
 from tests.simulator.planted.bulk import MENU as TOGETHER
 from tests.simulator.planted.bulk import TogetherFaults, small
 from tests.simulator.planted.kinds import HastyPipeline, Kind
+from tests.simulator.planted.loading import MENU as FAR_BEHIND
+from tests.simulator.planted.loading import LoadingFaults, in_slices
 from tests.simulator.planted.portions import MENU as AMID
 from tests.simulator.planted.portions import AmidFaults, one_by_one
 from tests.simulator.planted.rough import CONFIG, ROUGH
@@ -35,6 +37,9 @@ REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
 """Leaderships return to the preferred replicas soon, so that they move between living brokers."""
 RETAINED = {"log.retention.check.interval.ms": "1000"}
 """Old segments are deleted while a world lasts."""
+BETWEEN_SNAPSHOTS = {
+    "metadata.log.max.record.bytes.between.snapshots": "400", "internal.metadata.log.segment.bytes": "2048"
+}  # fmt: skip
 BY_HALF = {"replica.lag.time.max.ms": "500"}
 
 
@@ -382,6 +387,14 @@ WORLDS: dict[str, Kind] = {
         faulty_ms=15_000,
         pause_ms=(200, 2_000),
         begun=slowly,
+    ),
+    "loading": Kind(
+        _shape("loading", [THREE, PAIR], BETWEEN_SNAPSHOTS, churn=True),
+        partial(LoadingFaults, menu=FAR_BEHIND),
+        faulty_ms=25_000,
+        pause_ms=(200, 1_500),
+        operator=_busy,
+        begun=in_slices,
     ),
     "deposed": Kind(
         _shape("deposed", [THREE, PAIR], {}, churn=True),
