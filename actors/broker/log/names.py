@@ -13,7 +13,7 @@ none of these files is ever read as true, and no start is needed.
 from collections.abc import Callable, Iterable, Sequence
 
 from actors.broker.log.directories.directory import PARTITION_METADATA
-from actors.broker.log.directories.renames import HalfRenamed, Pair, Torn, rename_all
+from actors.broker.log.directories.renames import HalfRenamed, Pair, rename_all, torn
 from actors.broker.log.segment import LOG, Job, unlinking
 from actors.ports import Directory, Disk, DiskFailed, DiskFull, File
 
@@ -110,9 +110,7 @@ class Names:
                 else:
                     self.disk.rename(now, before)
             except DiskFailed as error:
-                torn = Torn(error.errno, f"renamed in part only: {error}", now)
-                torn.disk = self.disk
-                raise torn from error
+                raise torn(self.disk, now, error) from error
             del self._back[0]
             self.changed()
 

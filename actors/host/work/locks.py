@@ -75,8 +75,8 @@ class Lock:
         if written < len(text):
             os.close(self._fd)
             raise StorageError(
-                f"{os.path.join(path, LOCK)} cannot be written ({why}), and rayft down would not find this process: make "
-                f"room, or make the file writable."
+                f"{os.path.join(path, LOCK)} cannot be written ({why}), and nobody could tell who uses {path}: make room, "
+                f"or make the file writable."
             )
 
     def _take(self) -> bool:

@@ -56,10 +56,16 @@ def _take_back(disk: Disk, back: Sequence[Pair], why: OSError) -> None:
         try:
             disk.rename(now, before)
         except (DiskFull, DiskFailed) as error:
-            said = f"renamed in part only, after {why}: {error}"
-            half = isinstance(error, DiskFull) and isinstance(why, DiskFull)
-            found = HalfRenamed(error.errno, said, now) if half else Torn(error.errno, said, now)
-            found.disk = disk
-            if isinstance(found, HalfRenamed):
-                found.back = back[place:]
-            raise found from why
+            if isinstance(error, DiskFailed) or isinstance(why, DiskFailed):
+                raise torn(disk, now, error, why) from why
+            half = HalfRenamed(error.errno, f"renamed in part only, after {why}: {error}", now)
+            half.disk, half.back = disk, back[place:]
+            raise half from why
+
+
+def torn(disk: Disk, path: str, error: OSError, why: OSError | None = None) -> Torn:
+    """The error where the name `path` could not be changed back. `why`: the error on the way there, if it has just come."""
+    after = "" if why is None else f", after {why}"
+    found = Torn(error.errno, f"renamed in part only{after}: {error}", path)
+    found.disk = disk
+    return found

@@ -121,7 +121,9 @@ def test_a_process_that_cannot_say_who_it_is_does_not_start(tmp_path: Path) -> N
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONPATH": python_path()},
     ).stdout  # fmt: skip
-    assert said.startswith(f"{tmp_path}/.lock cannot be written (File too large), and rayft down would not find")
+    assert said.startswith(
+        f"{tmp_path}/.lock cannot be written (File too large), and nobody could tell who uses {tmp_path}: "
+    )
     assert locks.holder(str(tmp_path)) is None
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 0
 
