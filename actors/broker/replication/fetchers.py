@@ -19,7 +19,8 @@ This file alone decides what a follower asks for and what it does with the answe
    which has none of its data any more (reading G-50); never where it may be in the ISR. If the leader does have the data,
    and lacks the marker all the same, what it sends is taken the second time.
    Where this log ends inside a batch of the leader's, the first offset of one has rotted, which no checksum covers: that of
-   the last batch here, or that of the leader's. This log is cut to the leader's, again not where it may be in the ISR.
+   the last batch here, or that of the leader's. This log is cut to the leader's, again not where it may be in the ISR, and
+   once: where it ends inside that batch again it is the leader's that has rotted.
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
@@ -89,6 +90,8 @@ class Truncation(NamedTuple):
     end_offset: int
     """The diverging epoch of the leader's answer, and the offset where it ends there."""
     job: Preparation
+    inside: bool
+    """Whether this log ended inside a batch of the leader's, which begins there."""
 
 
 class FetchOutcome(NamedTuple):
@@ -150,6 +153,8 @@ class Fetcher:
         """Throttled partitions that had everything up to the leader's high watermark at its last answer."""
         self._unmarked: dict[Partition, int] = {}
         """Partitions that began anew as the end of a transaction was missing, and where that had begun."""
+        self._inside: dict[Partition, int] = {}
+        """Partitions that were cut as they ended inside a batch of the leader's, and where that begins."""
         self._partitions: dict[Key, Partition] = {}
         self._session = 0
         self._epoch = 0
@@ -170,6 +175,7 @@ class Fetcher:
             self._ids[partition.topic] = partition.topic_id
             self._restart()
         self._near.pop(partition, None)
+        self._inside.pop(partition, None)
         self._delayed.pop(partition, None)
         self._changed[partition] = None
         self._urgent = True
@@ -179,6 +185,7 @@ class Fetcher:
         self._partitions.pop((partition.topic_id, partition.number), None)
         self._near.pop(partition, None)
         self._unmarked.pop(partition, None)
+        self._inside.pop(partition, None)
         self._delayed.pop(partition, None)
         self._drop(partition)
 
@@ -281,7 +288,7 @@ class Fetcher:
         current = partition.leader == self.source and partition.leader_epoch == cut.leader_epoch
         if current and fits(partition.log, cut.job):
             try:
-                self._cut(partition, cut.epoch, cut.end_offset, result, outcome)
+                self._cut(partition, cut.epoch, cut.end_offset, result, outcome, inside=cut.inside)
             except DiskFull as error:
                 partition.cluster.without_room[partition.log.disk] = error
                 self._delay(partition, now.mono_ms + DISK_FULL_MS)
@@ -336,8 +343,9 @@ class Fetcher:
             return
         except (CorruptBatch, OffsetsOutOfOrder) as error:
             outside = isinstance(error, OffsetsOutOfOrder) and self.me not in partition.isr.isr
-            if outside and (end_offset := _ends_inside(log, data.records)) is not None:
-                self._diverges(partition, epoch, log.epochs.latest, end_offset, outcome)
+            end_offset = _ends_inside(log, data.records) if outside else None
+            if end_offset is not None and self._inside.get(partition) != end_offset:
+                self._diverges(partition, epoch, log.epochs.latest, end_offset, outcome, inside=True)
                 return
             outcome.reports.append(f"broker {self.source} sent unusable data for {partition!r}: {error}")
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
@@ -348,13 +356,23 @@ class Fetcher:
         if log.log_start_offset != start:
             self._changed[partition] = None
 
-    def _diverges(self, partition: Partition, epoch: int, last: int, end_offset: int, outcome: FetchOutcome) -> None:
-        """Cut a log to where the leader of `epoch` says that its own epoch `last` ends, or have that prepared."""
+    def _diverges(
+        self,
+        partition: Partition,
+        epoch: int,
+        last: int,
+        end_offset: int,
+        outcome: FetchOutcome,
+        *,
+        inside: bool = False,
+    ) -> None:
+        """Cut a log to where the leader of `epoch` says that its own epoch `last` ends, or have that prepared. `inside`: as
+        in `Truncation`."""
         job = partition.prepare_cut(last, end_offset)
         if job is None:
-            self._cut(partition, last, end_offset, None, outcome)
+            self._cut(partition, last, end_offset, None, outcome, inside=inside)
         else:
-            outcome.cuts.append(Truncation(partition, epoch, last, end_offset, job))
+            outcome.cuts.append(Truncation(partition, epoch, last, end_offset, job, inside))
             self._delay(partition, FAR_MS)
 
     def _counted(self, partition: Partition, size: int, leader_high_watermark: int, mono_ms: int) -> None:
@@ -372,7 +390,14 @@ class Fetcher:
                 self._delay(partition, until_ms)
 
     def _cut(
-        self, partition: Partition, epoch: int, end_offset: int, prepared: Prepared | None, outcome: FetchOutcome
+        self,
+        partition: Partition,
+        epoch: int,
+        end_offset: int,
+        prepared: Prepared | None,
+        outcome: FetchOutcome,
+        *,
+        inside: bool,
     ) -> None:
         log = partition.log
         before = log.log_end_offset
@@ -386,6 +411,8 @@ class Fetcher:
                 f"cut {partition!r} from {before} to {log.log_end_offset}: "
                 f"the leader of epoch {partition.leader_epoch} has other data"
             )
+        if inside:
+            self._inside[partition] = end_offset
         self._changed[partition] = None
 
     @staticmethod

@@ -6,6 +6,8 @@ import weakref
 import pytest
 
 from actors.broker.log.log import Unsettled
+from actors.broker.log.truncation import _preparation
+from actors.broker.replication import partition as partitions
 from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import Assignment, Cluster, Partition
 from actors.ports import DiskFailed, DiskFull
@@ -14,6 +16,7 @@ from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import logs
 from tests.unit.broker.log.logs import build, flush, put, reopen, sync
+from tests.unit.node.roles.broker.lab import Lab, code
 
 
 def replica() -> Partition:
@@ -122,3 +125,33 @@ def test_what_a_start_has_cut_is_durable_before_anything_comes_behind_it() -> No
         found.log.append_fetched(fetched(16), 1_000)
     flush(found.log)
     assert found.log.append_fetched(fetched(16), 1_000) is not None
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_log_is_cut_once_where_the_leaders_first_offset_has_rotted(
+    prepared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The follower ends inside that batch again as soon as it has fetched what is in front: without a pause it cut its log,
+    flushed that, and fetched."""
+    if prepared:
+        monkeypatch.setattr(partitions, "prepare_cut", _preparation)
+    lab = Lab(2, {"replica.fetch.max.bytes": "10", "replica.fetch.response.max.bytes": "10"})
+    lab.topic([1, 2])
+    lab.dead.add(2)
+    lab.change([1], 1)
+    for _ in range(4):
+        assert code(lab.produce(1, *[b"value"] * 5, acks=1)) is ErrorCode.NONE
+    path = "t-0/00000000000000000000.log"
+    rotted = batch.headers(bytes(lab.disks[1].files[path].data))[1].position + 7
+    lab.disks[1].corrupt(path, rotted, 1)  # it says 4, and was 5
+    lab.partition(1).log.hints.clear()
+    lab.start(2)
+    lab.fetches = 0
+    lab.pass_ms(5_000, 100)
+    lines = lab.nodes[2].log.lines
+    assert sum("cut t-0 from 5 to 0" in line for line in lines) == 1 and lab.partition(2).log.log_end_offset == 5
+    assert any("t-0 expects 5, the leader sent 4" in line for line in lines), "the operator learns of it"
+    assert lab.fetches < 20
+    lab.disks[1].corrupt(path, rotted, 1)
+    lab.pass_ms(2_000, 100)
+    assert lab.partition(2).log.log_end_offset == 20
