@@ -1,24 +1,38 @@
 """Measures the page: how soon it answers, what it weighs, how quick the slider is, how soon a change is told.
 
-`python -m bench.page DIRECTORY [--moves 40] [--out FILE.json]`
+`python -m bench.page [DIRECTORY] [--moves 40] [--only files told load day] [--pairs 8] [--window 10] [--out FILE.json]`
 
-DIRECTORY has a metadata log, best a long one; a cluster of three controllers and three brokers is started for the rest. The
-page is a process of its own, asked over HTTP as a browser asks. (start) from its command to the answer with the health.
-(rss) its memory then, and after all moves. (slider) 50 rows of partitions at a moment: at offsets that were shown before, at
-any offset, and filtered and sorted; beside each time stands the CPU time of the page, which other work on the machine
-changes less. (told) from the request that creates a topic to the event that tells it, and with ten pages open. (page) the
-bytes of everything that a browser loads. Times are in ms: median and p95.
+DIRECTORY has a metadata log, best a long one; clusters of three controllers and three brokers are started for the rest. The
+page is a process of its own, asked over HTTP as a browser asks. Times are in ms: median and p95.
+
+(files) `start`: from its command to the answer with the health. `rss`: its memory then, and after all moves. `slider`: 50
+rows of partitions at a moment: at offsets that were shown before, at any offset, and filtered and sorted; beside each time
+stands the CPU time of the page, which other work on the machine changes less. `page_bytes`: all that a browser loads.
+
+(told) from the request that creates a topic to the event that tells it, and with ten pages open.
+
+(load) what the page costs a cluster that is full: a producer writes as fast as it can, and windows in which the page's
+process is stopped (SIGSTOP) take turns with windows in which it runs and one browser has it open, and with windows of ten.
+Each browser hears the events and asks what the views Now and Groups ask, as often. What is told is the ratio of the medians
+of the records written, and that of the CPU time of the page's process.
+
+(day) a log of one day of an active controller, two records a second that change nothing and one change in ten seconds, and
+a day of samples of 10,000 partitions: what the page holds, against what docs/page.md states.
 """
 
 import argparse
 import contextlib
 import http.client
 import json
+import multiprocessing
+import os
 import random
 import re
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,11 +41,24 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import numpy as np
+
 import rayft
 from actors.client.operations import topics
 from actors.host.client.blocking import connect
+from actors.page.live.samples import MINUTE_MS, MINUTES, RECENT, Samples
+from tests.unit.replay import metadata_logs
 
 ROOT = Path(__file__).parent.parent
+CASES = ("files", "told", "load", "day")
+TOPIC = "full"
+ASKED = {"/api/v1/now": 2.0, "/api/v1/timeline": 3.0, "/api/v1/groups": 5.0}
+"""What an open page asks, and how often, s."""
+DAY_S = 86_400
+ID = bytes(range(16))
+SERIES = 10_000
+Told = tuple[str, tuple[int, int], dict[str, Any]]
+"""A record of the metadata: its name, (type, version), and its fields."""
 
 
 class Page:
@@ -41,7 +68,8 @@ class Page:
         split = urlsplit(address)
         self.process = process
         self.where = str(split.hostname), int(split.port or 0)
-        self.headers = {"Authorization": f"Bearer {split.query.partition('=')[2]}"}
+        self.token = split.query.partition("=")[2]
+        self.headers = {"Authorization": f"Bearer {self.token}"}
         self._conn = http.client.HTTPConnection(*self.where)
 
     def get(self, path: str, **query: Any) -> bytes:
@@ -72,9 +100,9 @@ class Page:
                 found += int(task.read_text().split()[0]) / 1e6
         return found
 
-    def events(self) -> Iterator[dict[str, Any]]:
+    def events(self, conn: http.client.HTTPConnection | None = None) -> Iterator[dict[str, Any]]:
         """What is new, as it comes."""
-        conn = http.client.HTTPConnection(*self.where)
+        conn = conn or http.client.HTTPConnection(*self.where)
         conn.request("GET", "/api/v1/events", headers=self.headers)
         answer = conn.getresponse()
         while line := answer.readline():
@@ -164,29 +192,217 @@ def weight(opened: Page) -> int:
     return sum(len(opened.get(f"/{one.name}")) for one in (ROOT / "actors" / "page" / "static").iterdir())
 
 
-def main() -> None:
-    """Measure, and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--moves", type=int, default=40)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    found: dict[str, Any] = {}
-    with page(str(options.directory)) as (opened, ms):
-        found["files"] = {
+def files(directory: Path, moves: int) -> dict[str, Any]:
+    """The page of a directory."""
+    with page(str(directory)) as (opened, ms):
+        begun = {
             "start_ms": round(ms),
             "rss_mib": round(opened.rss_mib()),
             "anonymous_mib": round(opened.anonymous_mib()),
         }
-        found["slider_ms"] = slider(opened, options.moves)
-        found["files"]["rss_after_mib"] = round(opened.rss_mib())
-        found["files"]["anonymous_after_mib"] = round(opened.anonymous_mib())
-        found["page_bytes"] = weight(opened)
+        moved = slider(opened, moves)
+        after = {"rss_after_mib": round(opened.rss_mib()), "anonymous_after_mib": round(opened.anonymous_mib())}
+        return {"files": {**begun, **after}, "slider_ms": moved, "page_bytes": weight(opened)}
+
+
+def telling(moves: int) -> dict[str, Any]:
+    """How soon a change in a cluster is told, to one page and to ten."""
     with rayft.Cluster(controllers=3, brokers=3) as cluster, page("-b", cluster.bootstrap_servers) as (opened, ms):
-        found["cluster"] = {"start_ms": round(ms), "rss_mib": round(opened.rss_mib())}
-        found["told_ms"] = told(opened, cluster.bootstrap_servers, "one", options.moves)
-        found["told_to_ten_ms"] = told(opened, cluster.bootstrap_servers, "ten", options.moves, 10)
-        found["cluster"]["rss_after_mib"] = round(opened.rss_mib())
+        begun = {"start_ms": round(ms), "rss_mib": round(opened.rss_mib())}
+        one = told(opened, cluster.bootstrap_servers, "one", moves)
+        ten = told(opened, cluster.bootstrap_servers, "ten", moves, 10)
+        cluster_ = {**begun, "rss_after_mib": round(opened.rss_mib())}
+        return {"cluster": cluster_, "told_ms": one, "told_to_ten_ms": ten}
+
+
+# ---- under load
+
+
+class Browser:
+    """A page that somebody has open: it hears the events, and asks what its views ask."""
+
+    def __init__(self, opened: Page) -> None:
+        self._opened = opened
+        self._ended = threading.Event()
+        self._heard = http.client.HTTPConnection(*opened.where)
+        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._hear, self._ask)]
+        for one in self._threads:
+            one.start()
+
+    def _hear(self) -> None:
+        with contextlib.suppress(
+            OSError, AttributeError, ValueError, http.client.HTTPException
+        ):  # it is closed meanwhile
+            for _ in self._opened.events(self._heard):
+                pass
+
+    def _ask(self) -> None:
+        own = Page(self._opened.process, "http://{}:{}/?token={}".format(*self._opened.where, self._opened.token))
+        due = dict.fromkeys(ASKED, time.monotonic() + random.random())
+        while not self._ended.wait(0.05):
+            for path in [one for one, at in due.items() if at <= time.monotonic()]:
+                own.get(path)
+                due[path] = time.monotonic() + ASKED[path]
+
+    def close(self) -> None:
+        """Close the page."""
+        self._ended.set()
+        self._threads[1].join()
+        if self._heard.sock is not None:
+            self._heard.sock.shutdown(2)
+        self._heard.close()
+
+
+def produce(servers: str, count: Any) -> None:
+    """Write as fast as it goes. `count`: how many records were acknowledged."""
+    from confluent_kafka import Producer
+
+    def told(error: Any, message: Any) -> None:
+        count.value += error is None
+
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "acks": "all"})
+    value = os.urandom(512)
+    while True:
+        try:
+            producer.produce(TOPIC, value, on_delivery=told)
+        except BufferError:
+            producer.poll(0.05)
+        producer.poll(0)
+
+
+def load(pairs: int, window_s: float) -> dict[str, Any]:
+    """What the page costs a cluster that is full."""
+    with rayft.Cluster(controllers=3, brokers=3) as cluster:
+        servers = cluster.bootstrap_servers
+        with connect(servers) as kafka:
+            kafka.run(topics.create([topics.NewTopic(TOPIC, 6, 3, {"retention.bytes": "64000000"})]))
+        context = multiprocessing.get_context("spawn")
+        count = context.Value("q", 0, lock=False)
+        producer = context.Process(target=produce, args=(servers, count), daemon=True)
+        producer.start()
+        try:
+            with page("-b", servers) as (opened, _):
+                return _windows(opened, count, pairs, window_s)
+        finally:
+            producer.kill()
+            producer.join()
+
+
+def _windows(opened: Page, count: Any, pairs: int, window_s: float) -> dict[str, Any]:
+    rates: dict[int, list[float]] = {0: [], 1: [], 10: []}
+    works: dict[int, list[float]] = {0: [], 1: [], 10: []}
+    time.sleep(window_s)  # until the load has settled
+    for number in range(pairs):
+        for pages in sorted(rates, reverse=bool(number % 2)):
+            opened.process.send_signal(signal.SIGCONT if pages else signal.SIGSTOP)
+            browsers = [Browser(opened) for _ in range(pages)]
+            time.sleep(1)
+            begun, before, worked = time.monotonic(), count.value, opened.cpu_ms()
+            time.sleep(window_s)
+            took = time.monotonic() - begun
+            rates[pages].append((count.value - before) / took)
+            works[pages].append((opened.cpu_ms() - worked) / took)
+            opened.process.send_signal(signal.SIGCONT)
+            for one in browsers:
+                one.close()
+    median = {pages: statistics.median(some) for pages, some in rates.items()}
+    work = {pages: statistics.median(some) for pages, some in works.items()}
+    return {
+        "records_per_s": {str(pages): round(one) for pages, one in median.items()},
+        "open_to_not_open": round(median[1] / median[0], 4),
+        "ten_to_not_open": round(median[10] / median[0], 4),
+        "each_pair": [round(one / none, 4) for one, none in zip(rates[1], rates[0], strict=True)],
+        "page_cpu_ms_per_s": {str(pages): round(one, 1) for pages, one in work.items()},
+        "ten_to_one_cpu": round(work[10] / work[1], 3),
+        "load_of_the_machine": os.getloadavg()[0],
+    }
+
+
+# ---- a day
+
+
+def day_log(folder: Path) -> Path:
+    """The metadata log of a day: records that change nothing twice a second, and a change of a partition in ten seconds."""
+    at = int(time.time() - DAY_S) * 1000
+    whole = {
+        "topic_id": ID,
+        "replicas": [1, 2, 3],
+        "isr": [1, 2, 3],
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
+    first = [
+        *(registered(broker) for broker in (1, 2, 3)), ("TopicRecord", (2, 0), {"name": "orders", "topic_id": ID}),
+        *(("PartitionRecord", (3, 1), {**whole, "partition_id": number}) for number in range(100)),
+    ]  # fmt: skip
+    with (metadata_logs.write(folder, [_batch(first, 0, at)], metadata_logs.RELEASED) / f"{0:020}.log").open(
+        "ab"
+    ) as log:
+        for number in range(DAY_S * 2):
+            record: Told = ("NoOpRecord", (20, 0), {})
+            if number % 20 == 0:
+                isr = [1, 2, 3] if number // 2000 % 2 else [1, 3]
+                record = (
+                    "PartitionChangeRecord",
+                    (5, 1),
+                    {"partition_id": number // 20 % 100, "topic_id": ID, "isr": isr},
+                )
+            log.write(_batch([record], len(first) + number, at + number * 500).data)
+    return folder
+
+
+def _batch(records: list[Told], offset: int, at_ms: int) -> Any:
+    return metadata_logs.released([(*kind, name, fields) for name, kind, fields in records], offset, at_ms)
+
+
+def registered(broker: int) -> Told:
+    """A broker as it registers."""
+    fields = {"broker_id": broker, "broker_epoch": broker, "incarnation_id": bytes([broker]) * 16, "fenced": False}
+    return "RegisterBrokerRecord", (0, 3), fields
+
+
+def day() -> dict[str, Any]:
+    """What a page holds of a day."""
+    with tempfile.TemporaryDirectory() as folder, page(str(day_log(Path(folder)))) as (opened, ms):
+        slider(opened, 20)
+        held = {
+            "start_ms": round(ms),
+            "rss_mib": round(opened.rss_mib()),
+            "anonymous_mib": round(opened.anonymous_mib()),
+        }
+        held["changes"] = json.loads(opened.get("/api/v1/tables/changes", n=1))["total"]
+    kept, values = Samples(), np.arange(SERIES, dtype=float).tolist()
+    for minute in range(
+        MINUTES + RECENT + 1
+    ):  # every place of the rings is written: by the minute, as they fill up then
+        kept.add(minute * MINUTE_MS, {("group", "topic", at): value for at, value in enumerate(values)})
+    return {
+        **held,
+        "samples_mb": round(kept.bytes / 1e6, 1),
+        "samples_bound_mb": round(SERIES * (RECENT + MINUTES) * 4 / 1e6),
+    }
+
+
+def main() -> None:
+    """Measure, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, nargs="?")
+    parser.add_argument("--moves", type=int, default=40)
+    parser.add_argument("--only", nargs="*", choices=CASES, default=CASES)
+    parser.add_argument("--pairs", type=int, default=8)
+    parser.add_argument("--window", type=float, default=10.0, help="the length of a window of load, s")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    found: dict[str, Any] = {}
+    if "files" in options.only and options.directory is not None:
+        found |= files(options.directory, options.moves)
+    if "told" in options.only:
+        found |= telling(options.moves)
+    if "load" in options.only:
+        found["load"] = load(options.pairs, options.window)
+    if "day" in options.only:
+        found["day"] = day()
     text = json.dumps(found, indent=2)
     print(text)
     if options.out is not None:

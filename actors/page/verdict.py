@@ -12,7 +12,7 @@ from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.slices import Wanted
 from actors.printable import printable
 from actors.why.explanations import Explanation
-from actors.why.facts import ClusterFacts, QuorumFacts, VoterFacts
+from actors.why.facts import ClusterFacts, GroupFacts, LogDirFacts, QuorumFacts, TransactionFacts, VoterFacts
 
 
 class Finding(NamedTuple):
@@ -49,6 +49,10 @@ class Asked(NamedTuple):
     quorum: Quorum | None
     problem: str
     """Why there is no answer; empty: there is one."""
+    log_dirs: tuple[LogDirFacts, ...] = ()
+    transactions: tuple[TransactionFacts, ...] = ()
+    groups: tuple[GroupFacts, ...] = ()
+    """What else brokers told that is wrong."""
 
 
 def verdict(known: Knows, moment: Moment, asked: Asked | None = None) -> Verdict:
@@ -94,10 +98,13 @@ def _where(one: Explanation) -> str:
 
 
 def _live(asked: Asked | None) -> ClusterFacts | None:
-    """The quorum's answer as facts; None: there is none."""
+    """The cluster's answers as facts; None: there are none."""
     if asked is None or asked.quorum is None:
         return None
-    return ClusterFacts(now_ms=int(time.time() * 1000), brokers={}, replicas={}, quorum=quorum_facts(asked.quorum))
+    return ClusterFacts(
+        int(time.time() * 1000), {}, {}, quorum=quorum_facts(asked.quorum), log_dirs=asked.log_dirs,
+        transactions=asked.transactions, groups=asked.groups,
+    )  # fmt: skip
 
 
 def quorum_facts(quorum: Quorum) -> QuorumFacts:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.client.errors import ClientError
+from actors.client.operations.leaders import Part
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
 from actors.host.client.schema_registry import Registry
@@ -21,8 +22,10 @@ from actors.page.live.lags import Lags
 from actors.page.live.polls import Polls
 from actors.page.live.quorums import Quorums
 from actors.page.live.tail import Tailed
+from actors.page.live.troubles import Told, Troubles
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.recorded import Recorded
+from actors.page.metadata.slices import Wanted
 from actors.page.verdict import Asked, Verdict, verdict
 
 PULSE_S = 0.1
@@ -51,8 +54,24 @@ class Watched:
 
     @property
     def asked(self) -> Asked | None:
-        """What the quorum answered last; None: nobody is asked."""
-        return self.live.quorums.asked if self.live is not None else None
+        """What the cluster answered last; None: nobody is asked."""
+        if self.live is None:
+            return None
+        told = self.live.troubles.told if self.live.troubles is not None else Told()
+        return self.live.quorums.asked._replace(
+            log_dirs=told.log_dirs, transactions=told.transactions, groups=self.live.lags.standing
+        )
+
+    def led(self, most: int) -> list[Part] | None:
+        """The partitions that have a leader now; None: there are more than so many partitions."""
+        now = self.known.moment("")
+        found = self.known.slice("partitions", now, Wanted(), 0, 0)
+        if found is not None and found[1] > most:
+            return None
+        table = self.known.columns("partitions", now, ("topic", "partition", "leader"))
+        if len(table) > most:
+            return None
+        return [(row["topic"], row["partition"]) for row in table.to_pylist() if row["leader"] is not None]
 
     def verdict(self, moment: Moment) -> Verdict:
         """The health at a moment."""
@@ -111,6 +130,8 @@ class Live:
         self.lags = Lags(kafka)
         self.registry = registry
         """The schemas of values; None: nobody has named a registry."""
+        self.troubles: Troubles | None = None
+        """What else is asked for what is wrong; None: not yet."""
         self.tailed: Tailed | None = None
         """The copy of the metadata log; None: it may not be read."""
 
@@ -162,8 +183,9 @@ async def cluster(
         try:
             known, why = await _known(kafka, tailed, live)
             watched = Watched(name, known, live, nodes)
+            live.troubles = Troubles(kafka, watched.led, tell)
             follow = _followed(watched, tailed) if why is None else _polled(watched, live, following, why)
-            async with _beside(live.quorums.watch(), live.lags.watch(), follow):
+            async with _beside(live.quorums.watch(), live.lags.watch(), live.troubles.watch(), follow):
                 yield watched
         finally:
             tailed.close()

@@ -13,7 +13,7 @@ This file alone decides what is wrong. A cluster without faults has no explanati
 | `under-replicated` | ISRs lack a replica | |
 | `transaction` | a transaction is open for longer than its timeout | the cluster's answer |
 | `prepared` | a transaction of a two-phase commit is open for long (a notice) | the cluster's answer |
-| `group` | a group is behind and does not commit | the cluster's answer |
+| `group` | a group is behind and does not commit (a notice) | the cluster's answer |
 | `preferred` | partitions are not led by their preferred leader, though it is in sync (a notice) | |
 | `settings` | a setting differs between brokers (a notice) | |
 
@@ -67,7 +67,7 @@ class Explanation(NamedTuple):
         return self.kind not in NOTICES
 
 
-NOTICES = ("prepared", "preferred", "settings")
+NOTICES = ("prepared", "group", "preferred", "settings")
 
 
 def explain(facts: ClusterFacts, past: Past = NO_PAST) -> list[Explanation]:
@@ -348,13 +348,13 @@ def _groups(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
             "group",
             f"group {one.group} is {counted(one.lag, 'record')} behind{stands}{which}",
             facts.now_ms - one.stands_ms if one.stands_ms >= 0 else -1,
-            "it has no members" if not one.members else f"its {_members(one)} commit nothing",
+            "it has no members" if not one.members else f"its {_members(one)} nothing",
             "start its consumers" if not one.members else f"rayft group describe {one.group}; read its consumers' logs",
         )
 
 
 def _members(one: GroupFacts) -> str:
-    return counted(one.members, "member")
+    return f"{counted(one.members, 'member')} {'commits' if one.members == 1 else 'commit'}"
 
 
 def _settings(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:

@@ -93,12 +93,14 @@ def _replica(one: Any) -> Replica:
     )  # fmt: skip
 
 
-def describe_log_dirs(brokers: list[int] | None = None) -> Steps[dict[int, Any]]:
-    """The list of LogDir of each broker, or its ClientError. None: all brokers."""
+def describe_log_dirs(brokers: list[int] | None = None, *, sizes: bool = True) -> Steps[dict[int, Any]]:
+    """The list of LogDir of each broker, or its ClientError. None: all brokers. Without `sizes` no replica is told, which is
+    cheap however many there are."""
     metadata: Metadata = yield Know((), fresh=True)
     wanted = sorted(metadata.brokers) if brokers is None else brokers
     kind = message("DescribeLogDirsRequest")
-    replies = yield [Ask(Node(one), "DescribeLogDirs", lambda version: kind(topics=None)) for one in wanted]
+    request = kind(topics=None if sizes else [])
+    replies = yield [Ask(Node(one), "DescribeLogDirs", lambda version: request) for one in wanted]
     return {broker: _log_dirs(broker, reply) for broker, reply in zip(wanted, replies, strict=True)}
 
 

@@ -10,7 +10,7 @@ import datetime
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from actors.client.asks import Steps
@@ -33,14 +33,12 @@ from actors.command.output.listing import BOOL, TEXT, Listing
 from actors.command.output.pipe import open_pipe
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
+from actors.why.answers import hanging, offline, silent
 from actors.why.explanations import Explanation, explain
 from actors.why.facts import (
     EXAMPLES_MAX,
-    NO_TIMEOUT_MS,
     ClusterFacts,
-    LogDirFacts,
     QuorumFacts,
-    TransactionFacts,
     Trouble,
     TroubledPartition,
     VoterFacts,
@@ -53,9 +51,6 @@ ANSWER_S = 30.0
 """How long each answer may take, s."""
 WATCH_S = 1.0
 """The time between two looks, s."""
-HANGING_MS = 900_000
-"""A transaction hangs when its producer has been silent for longer than any may be open: transaction.max.timeout.ms of
-brokers, unless set otherwise."""
 ASKED_S = 10.0
 """How long an answer may take without which the others are shown, s."""
 QUORUM_S = 5.0
@@ -118,9 +113,9 @@ def _look(kafka: Kafka, why: bool = False, most: int = sys.maxsize) -> SeenClust
         else:
             unseen.append(f"transactions are not looked at: {len(led)} partitions are more than {most}")
     now_ms = int(time.time() * 1000)
-    silent, known = _silent(now_ms, open_), dict[int, CoordinatedTransaction]()
-    if silent:
-        known = _asked(kafka, coordinated(silent), "coordinators of transactions are", unseen) or known
+    quiet, known = silent(now_ms, open_), dict[int, CoordinatedTransaction]()
+    if quiet:
+        known = _asked(kafka, coordinated(quiet), "coordinators of transactions are", unseen) or known
     facts = facts_of(now_ms, cluster, found, quorum, log_dirs, open_, known)
     explanations = _why(kafka, facts) if why else explain(facts)
     return SeenCluster(explanations, _well(cluster, quorum, found), tuple(unseen), found)
@@ -256,8 +251,8 @@ def facts_of(
         lacking=_by_broker(parts, lambda one: [replica for replica in one.replicas if replica not in one.isr]),
         led_elsewhere=_by_broker(parts, _not_leading),
         quorum=None if quorum is None else _quorum(quorum),
-        log_dirs=tuple(_log_dirs(log_dirs)),
-        transactions=tuple(_hanging(now_ms, open_, known)),
+        log_dirs=tuple(offline(log_dirs)),
+        transactions=tuple(hanging(now_ms, open_, known)),
     )
 
 
@@ -294,35 +289,3 @@ def _quorum(quorum: Quorum) -> QuorumFacts:
         behind_ms = -1 if never else leader.last_caught_up_ms - one.last_caught_up_ms
         voters.append(VoterFacts(one.id, lag or (-1 if never else 0), behind_ms))
     return QuorumFacts(quorum.leader, quorum.leader_epoch, tuple(voters))
-
-
-def _log_dirs(told: dict[int, Any]) -> Iterator[LogDirFacts]:
-    for broker, those in sorted(told.items()):
-        for one in [] if isinstance(those, ClientError) else those:
-            if one.error is not None:
-                yield LogDirFacts(broker, one.path, str(one.error))
-
-
-def _silent(now_ms: int, open_: Iterable[OpenTransaction]) -> dict[int, list[OpenTransaction]]:
-    """The transactions that are open for long, by producer id."""
-    by_producer: dict[int, list[OpenTransaction]] = {}
-    for one in open_:
-        if now_ms - one.last_timestamp_ms > HANGING_MS:
-            by_producer.setdefault(one.producer_id, []).append(one)
-    return by_producer
-
-
-def _hanging(
-    now_ms: int, open_: Iterable[OpenTransaction], known: Mapping[int, CoordinatedTransaction]
-) -> Iterator[TransactionFacts]:
-    """The silent ones that no coordinator ends in time. One that it will end is well, however old its records are."""
-    for producer, those in sorted(_silent(now_ms, open_).items()):
-        names = tuple(f"{one.topic}-{one.partition}" for one in those)
-        found = known.get(producer)
-        started_ms = min(one.last_timestamp_ms for one in those)
-        if found is None:
-            yield TransactionFacts("", producer, started_ms, -1, names)
-        elif found.timeout_ms == NO_TIMEOUT_MS or not 0 <= now_ms - found.started_ms <= found.timeout_ms:
-            yield TransactionFacts(
-                found.id, producer, found.started_ms if found.started_ms >= 0 else started_ms, found.timeout_ms, names
-            )

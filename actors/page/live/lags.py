@@ -13,16 +13,21 @@ import numpy as np
 from actors.client.errors import ClientError
 from actors.client.operations.group_offsets import positions as operations
 from actors.client.operations.group_offsets.positions import Position
-from actors.client.operations.groups import Listed, list_groups
+from actors.client.operations.groups import Listed, describe, list_groups
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.host.client.asynchronous import Kafka
 from actors.page.live.samples import Samples
+from actors.page.live.troubles import Standing
+from actors.why.facts import GroupFacts
+from actors.why.groups import GroupSample
 
 EVERY_S = 5.0
 GROUPS_MAX = 500
 AT_ONCE = 8
 ANSWER_S = 8.0
+COUNTED_MAX = 20
+"""How many groups that stand still are asked for their members."""
 TREND_MS = 120_000
 """The time over which it is judged whether a group catches up, ms."""
 
@@ -60,6 +65,9 @@ class Lags:
         """What could not be asked, as a sentence; empty: nothing."""
         self.left_out = 0
         """How many groups beyond GROUPS_MAX are not sampled."""
+        self.standing: tuple[GroupFacts, ...] = ()
+        """The groups that stand still."""
+        self._standing = Standing()
         self._first = asyncio.Event()
 
     async def watch(self) -> None:
@@ -86,6 +94,7 @@ class Lags:
         parts = {part for positions in told for part, one in positions.items() if one.lag is None}
         ends = await self._kafka.run(list_offsets(sorted(parts), tries=TRIES_SAMPLED), ANSWER_S) if parts else {}
         self.groups = {}
+        looks: dict[str, GroupSample] = {}
         sampled: dict[Any, float] = {}
         for group, positions in zip(chosen, told, strict=False):
             lags = {part: one.behind(_offset(ends.get(part))) for part, one in positions.items()}
@@ -93,12 +102,15 @@ class Lags:
             whole = bool(known) and len(known) == len(lags)  # a sum without one would fall where it grows
             sampled |= {(group.name, *part): float(lag) for part, lag in known.items()}
             self.groups[group.name] = Behind(group, sum(known.values()) if whole else None, len(positions))
+            looks[group.name] = _look(positions, ends)
         self.groups |= {one.name: Behind(one, None, 0) for one in chosen[GROUPS_MAX:]}
         self.asked_ms = int(time.time() * 1000)
         self.samples.add(self.asked_ms, sampled)
         self._keys = {}
         for key in self.samples.keys():  # noqa: SIM118
             self._keys.setdefault(key[0], []).append(key)  # type: ignore[index]
+        self._standing.look(looks)
+        self.standing = tuple([await self._counted(at, one) for at, one in enumerate(self._standing.found)])
         names = ", ".join(map(str, sorted(refused)))
         self.problem = f"broker {names} did not tell its groups: {next(iter(refused.values()))}" if refused else ""
 
@@ -108,6 +120,15 @@ class Lags:
                 return await positions(self._kafka, group.name, group.type)
             except ClientError:
                 return {}
+
+    async def _counted(self, at: int, one: GroupFacts) -> GroupFacts:
+        """A group that stands still, with how many members it has, as far as that is asked."""
+        if at >= COUNTED_MAX or self.groups[one.group].listed.state == "Empty":
+            return one
+        try:
+            return one._replace(members=len((await self._kafka.run(describe(one.group), ANSWER_S)).members))
+        except ClientError:
+            return one
 
     def trend(self, group: str) -> Trend | None:
         """How the lag of a group changes; None: it is not known yet."""
@@ -129,6 +150,14 @@ async def positions(kafka: Kafka, name: str, type: str) -> dict[Part, Position]:
     """Where a group reads on in each partition of which that is known. Raises ClientError."""
     found = await kafka.run(operations.positions(name, type), ANSWER_S)
     return {part: one for part, one in found.items() if not isinstance(one, ClientError)}
+
+
+def _look(positions: dict[Part, Position], ends: dict[Part, Any]) -> GroupSample:
+    """What a group has committed now, and where its partitions end."""
+    known = {part: one.offset for part, one in ends.items() if isinstance(one, Found) and part in positions}
+    return GroupSample(
+        int(time.time() * 1000), 0, {part: one.offset for part, one in positions.items() if part in known}, known
+    )
 
 
 def _offset(end: Any) -> int | None:

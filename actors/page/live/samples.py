@@ -42,10 +42,11 @@ class _Ring:
         self.times[self.at] = time_ms
         self.values[:, self.at] = np.nan
 
-    def grow(self, rows: int) -> None:
-        """Have room for so many rows."""
-        while len(self.values) < rows:
-            self.values = np.concatenate([self.values, np.full_like(self.values, np.nan)])
+    def grow(self, rows: int, most: int) -> None:
+        """Have room for so many rows, and for `most` at most."""
+        if len(self.values) < rows:
+            more = min(max(2 * len(self.values), rows), max(most, rows)) - len(self.values)
+            self.values = np.concatenate([self.values, np.full((more, len(self.times)), np.nan, dtype=np.float32)])
 
     def lines(self, rows: list[int]) -> tuple[NDArray[np.int64], Floats]:
         """(times, values of these rows), by time."""
@@ -90,7 +91,7 @@ class Samples:
         if row < 0 and len(self._rows) < self._series_max:
             row = self._rows[key] = self._free.pop() if self._free else len(self._rows)
             for ring in (self._recent, self._minutes):
-                ring.grow(row + 1)
+                ring.grow(row + 1, self._series_max)
                 ring.values[row] = np.nan
         return row
 

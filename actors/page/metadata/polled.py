@@ -141,9 +141,14 @@ class Polled:
         return None
 
     def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
-        """What is wrong at a moment. `live`: what the quorum answers now."""
+        """What is wrong at a moment. `live`: what the cluster answers now."""
         facts = facts_of(self.table("partitions", moment), self.table("brokers", moment), moment.time_ms)
-        return explain(facts._replace(quorum=live.quorum) if live is not None else facts)
+        if live is not None:
+            facts = facts._replace(
+                now_ms=max(facts.now_ms, live.now_ms), quorum=live.quorum, log_dirs=live.log_dirs,
+                transactions=live.transactions, groups=live.groups,
+            )  # fmt: skip
+        return explain(facts)
 
     def changes(self) -> pa.Table:
         """The changes that were seen, by number of the state."""

@@ -71,7 +71,7 @@ function heatMap(app) {
 function cell([led, inSync, missing], most) {
   if (!inSync && !missing) return h("div", { class: "heat soft" }, "·");
   const made = h("div", { class: "heat", title: `leads ${led}, in sync ${inSync}, missing ${missing}` }, h("b", {}, count(led)), `/${count(inSync)}`, missing ? h("span", { class: "lost" }, ` ▲${count(missing)}`) : "");
-  made.style.background = `color-mix(in srgb, ${css("--accent")} ${Math.round(6 + 30 * ((inSync + missing) / most))}%, transparent)`;
+  made.style.background = `color-mix(in srgb, ${css("--accent")} ${Math.round(4 + 20 * ((inSync + missing) / most))}%, transparent)`;
   return made;
 }
 

@@ -196,7 +196,7 @@ class History:
 
     def _replayed(self, kept: PinnedMoment, until: AsOf) -> Moment:
         found = self._copy(kept, until)
-        for met in found.read(self._pieces.since(kept.place), kept.offset):
+        for met in self._behind(kept, found):
             found.replay(met)
         found.close()
         return self._moment(found.image, found.quorum)
@@ -207,6 +207,11 @@ class History:
         found.image = Image.thawed(kept.moment.pin, kept.moment.counters)
         found.quorum = kept.moment.quorum
         return found
+
+    def _behind(self, kept: PinnedMoment, found: Replay) -> Iterator[Met]:
+        """The batches behind a pin. `found`: its copy, which replays them. Behind the pin at 0 a log that begins at offset 1
+        lacks nothing."""
+        return found.read(self._pieces.since(kept.place), max(kept.offset, self._start))
 
     # ---- what changed
 
@@ -229,7 +234,7 @@ class History:
         except NothingToRead:
             kept = self._pins.all[0]
         found = self._copy(kept, until)
-        yield from changes.gathered(found, found.read(self._pieces.since(kept.place), kept.offset), since, kinds)
+        yield from changes.gathered(found, self._behind(kept, found), since, kinds)
 
     def piece(self, since: int, until: int) -> "LogPieceImage":
         """The state at `until`, with all that a piece of the log has changed and could undo. `since`: the offset of a pin,
@@ -237,7 +242,7 @@ class History:
         kept = self._kept(since)[0]  # an earlier one, if that pin was let go meanwhile
         found = self._copy(kept, until)
         starts, times = [], []
-        for met in found.read(self._pieces.since(kept.place), kept.offset):
+        for met in self._behind(kept, found):
             found.replay(met)
             starts.append(met.headers["base_offset"])
             times.append(met.headers["max_timestamp"])

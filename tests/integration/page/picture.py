@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from playwright.sync_api import sync_playwright
 
 import rayft
 from actors.client.operations import topics
 from actors.host.client.blocking import connect
 from tests.integration.conftest import ROOT, everywhere
 from tests.integration.page.opened import page, until
-from tests.integration.page.test_browser import CHROMIUM, FLAGS
+from tests.integration.page.walking import chromium
 
 PICTURE = ROOT / "docs" / "page.png"
 TOPICS = {"orders": 12, "payments": 6, "shipments": 6, "customers": 3}
@@ -33,9 +32,8 @@ def main(path: Path = PICTURE) -> None:
         for at in range(500):
             producer.produce("orders", json.dumps({"order": at}), key=f"c-{random.Random(at).randrange(90)}")
         producer.flush(30)
-        with page("-b", cluster.bootstrap_servers) as opened, sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-            shown = chromium.new_page(viewport={"width": 1120, "height": 640}, color_scheme="light")
+        with page("-b", cluster.bootstrap_servers) as opened, chromium() as browser:
+            shown = browser.new_page(viewport={"width": 1120, "height": 640}, color_scheme="light")
             time.sleep(4)
             cluster.kill(2, restart=False)
             until(lambda: not opened.get("")["well"])
@@ -43,7 +41,6 @@ def main(path: Path = PICTURE) -> None:
             shown.wait_for_selector("text=What is wrong")
             shown.wait_for_timeout(1_500)
             shown.screenshot(path=str(path))
-            chromium.close()
 
 
 if __name__ == "__main__":

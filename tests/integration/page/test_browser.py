@@ -1,13 +1,7 @@
-"""A browser walks through every view: nothing fails in its console, nothing is loaded from elsewhere, nothing is wider than
-the window, and the keyboard alone suffices.
-
-It needs Chromium (Debian's package `chromium`) and Playwright's Python API (`pip install playwright`; its own browsers are
-not needed). Without them the tests are skipped.
-"""
+"""What a browser shows of a page and does with it, at a cluster that is well; and a smoke of the walk through every view,
+which `test_walks.py` does as a whole."""
 
 import json
-import shutil
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -21,75 +15,7 @@ from actors.host.client.blocking import connect
 from actors.page.routes.overview import STREAMS_MAX
 from tests.integration.conftest import ROOT, everywhere
 from tests.integration.page.opened import Page, page, until
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
-if CHROMIUM is None:
-    pytest.skip("Chromium is not installed: apt-get install chromium", allow_module_level=True)
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-VIEWS = {
-    "now": "Well", "time": "Time", "partitions": "Partitions", "partitions?as=heat": "Partitions", "topics": "Topics",
-    "topics/t-walk": "t-walk", "topics/t-walk?tab=offsets": "t-walk", "topics/t-walk?tab=settings": "t-walk",
-    "groups": "Groups", "changes": "Changes", "ask": "Ask", "security": "Security", "settings": "Settings",
-}  # fmt: skip
-WAIT_MS = 60_000
-
-
-class Walker:
-    """A browser's page, and what went wrong in it."""
-
-    def __init__(self, context: Any, opened: Page) -> None:
-        self.page = context.new_page()
-        self.page.set_default_timeout(WAIT_MS)
-        self.opened = opened
-        self.base = f"http://{opened.host}:{opened.port}/"
-        self.wrong: list[str] = []
-        self.page.on("console", lambda one: self.wrong.append(one.text) if one.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("request", lambda one: self._asked(one.url))
-        self.page.on(
-            "response", lambda one: self.wrong.append(f"{one.status} {one.url}") if one.status >= 400 else None
-        )
-
-    def _asked(self, url: str) -> None:
-        if not url.startswith((self.base, "blob:" + self.base)):
-            self.wrong.append(f"a request to another origin: {url}")
-
-    def enter(self) -> None:
-        """Open the printed address."""
-        self.page.goto(self.opened.address)
-        self.page.wait_for_selector("h1")
-
-    def go(self, view: str, heading: str) -> None:
-        """Show a view, and wait until it is there."""
-        self.page.goto(f"{self.base}#/{view}")
-        self.until(
-            f"decodeURIComponent(location.hash).startsWith('#/{view.partition('?')[0]}')"
-            f" && document.querySelector('main h1')?.textContent.includes('{heading}') && !document.querySelector('.waits')"
-        )
-
-    def until(self, condition: str) -> None:
-        """Wait until an expression is true. The page's policy lets nothing evaluate texts in it, so it is asked again and
-        again from outside."""
-        end = time.monotonic() + WAIT_MS / 1000
-        while not self._holds(condition):
-            assert time.monotonic() < end, f"{condition} was not true; the page says: {self.text('body')}"
-            self.page.wait_for_timeout(50)
-
-    def _holds(self, condition: str) -> bool:
-        try:
-            return bool(self.page.evaluate(condition))
-        except sync_api.Error as error:
-            if "because of a navigation" not in str(error):
-                raise
-            return False
-
-    def text(self, selector: str = "main") -> str:
-        """The text of an element."""
-        return str(self.page.inner_text(selector))
+from tests.integration.page.walking import Walker, by_keyboard, chromium, look, views
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +33,8 @@ def live(cluster: rayft.Cluster) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+    with chromium() as launched:
+        yield launched
 
 
 @pytest.fixture
@@ -128,17 +52,11 @@ def test_every_view_is_shown_within_the_window(browser: Any, live: Page, width: 
         walker = Walker(context, live)
         walker.enter()
         assert "token" not in walker.page.url
-        for view, heading in VIEWS.items():
+        for view, heading in views("t-walk").items():
             walker.go(view, heading)
-            assert walker.page.evaluate("document.documentElement.scrollWidth") <= width, (
-                f"{view} is wider than {width}"
-            )
-            assert "undefined" not in walker.text() and "NaN" not in walker.text() and "[object" not in walker.text()
-        unnamed = walker.page.evaluate(
-            "[...document.querySelectorAll('button, a, input, select, textarea')].filter((one) => "
-            "!(one.innerText || one.ariaLabel || one.labels?.length || one.title)).map((one) => one.outerHTML)"
-        )
-        assert unnamed == [], "what can be used has a name"
+            look(walker, view, width)
+        if width == 1280:
+            by_keyboard(walker)
         assert walker.wrong == []
 
 
@@ -304,39 +222,6 @@ def test_a_page_that_was_refused_its_stream_asks_again(browser: Any, live: Page)
         others.close()
         walker.page.wait_for_selector(".pill:has-text('well')")
         assert all("503" in one for one in walker.wrong)
-
-
-CONTRAST = """() => {
-  const parse = (text) => [...text.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
-  const part = (one) => ((one /= 255) <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  const over = (top, below) => [0, 1, 2].map((at) => top[at] * top[3] + below[at] * (1 - top[3]));
-  const ground = (one) => {
-    const found = [];
-    for (let at = one; at; at = at.parentElement) found.push(parse(getComputedStyle(at).backgroundColor));
-    return found.reduceRight((below, top) => over(top, below), [255, 255, 255]);
-  };
-  const wrong = new Set();
-  for (const one of document.querySelectorAll("body *")) {
-    const text = [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("");
-    if (!text || !one.checkVisibility() || one.closest(":disabled, option, noscript")) continue;
-    const below = ground(one), above = over(parse(getComputedStyle(one).color), below);
-    const [high, low] = [light(above), light(below)].sort((a, b) => b - a);
-    if ((high + 0.05) / (low + 0.05) < 4.5) wrong.add(`${one.tagName} ${text.slice(0, 40)}`);
-  }
-  return [...wrong];
-}"""
-"""The texts whose contrast with what is behind them is below 4.5 (WCAG 2.2, 1.4.3)."""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out_from_what_is_behind_it(browser: Any, live: Page, scheme: str) -> None:
-    with browser.new_context(viewport={"width": 1280, "height": 844}, color_scheme=scheme) as context:
-        walker = Walker(context, live)
-        walker.enter()
-        for view, heading in VIEWS.items():
-            walker.go(view, heading)
-            assert walker.page.evaluate(CONTRAST) == [], view
 
 
 def test_another_cluster_is_chosen_above_and_stays_in_the_address(

@@ -13,7 +13,7 @@ from actors.page.metadata.slices import Wanted
 from actors.page.verdict import Asked, quorum_facts, verdict
 from actors.replay.columns.tables import SCHEMAS
 from actors.why.explanations import Explanation
-from actors.why.facts import ClusterFacts
+from actors.why.facts import ClusterFacts, GroupFacts, LogDirFacts, TransactionFacts
 
 LOG = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
 NOW = Moment(100, 60_000, True)
@@ -93,6 +93,10 @@ def test_what_the_quorum_answers_counts_for_now() -> None:
     judged(known, Asked(quorum(1, 0, 7), ""))
     assert known.live is not None and known.live.quorum is not None
     assert [(one.id, one.lag, one.behind_ms) for one in known.live.quorum.voters] == [(1, 0, 0), (2, 0, 0), (3, 7, 70)]
+    disk, hanging = LogDirFacts(1, "/d", "gone"), TransactionFacts("", 7, 0, -1, ())
+    group = GroupFacts("g", 0, 5, ())
+    judged(known, Asked(quorum(1, 0), "", (disk,), (hanging,), (group,)))
+    assert (known.live.log_dirs, known.live.transactions, known.live.groups) == ((disk,), (hanging,), (group,))
     judged(known, Asked(quorum(-1, 0), ""))
     assert known.live.quorum.leader == -1
     judged(known)

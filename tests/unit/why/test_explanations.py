@@ -131,7 +131,7 @@ def test_the_gravest_comes_first() -> None:
     )  # fmt: skip
     kinds = [one.kind for one in found]
     assert kinds == sorted(kinds, key=KINDS.index) == ["no quorum", "broker", "offline", "group", "settings"]
-    assert [one.kind for one in found if not one.is_fault] == ["settings"] and set(NOTICES) < set(KINDS)
+    assert [one.kind for one in found if not one.is_fault] == ["group", "settings"] and set(NOTICES) < set(KINDS)
 
 
 @pytest.mark.parametrize(

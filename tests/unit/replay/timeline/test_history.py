@@ -142,7 +142,7 @@ def test_a_history_begins_at_the_oldest_checkpoint_that_reaches_the_log(tmp_path
 def test_a_log_that_lacks_only_the_first_leader_is_whole(tmp_path: Path) -> None:
     """A log that begins at offset 1 lacks nothing, so a checkpoint beside it is not where the history begins."""
     made = metadata_logs.batches(metadata_logs.ops(), 1)
-    folder = metadata_logs.write(tmp_path, made[1:])
+    folder = metadata_logs.write(tmp_path / "cut", made[1:])
     at = replayed(folder, 15)
     parts = snapshot.encode(at.image.pin(), 3, 2, at.quorum.timestamp_ms, None)
     (folder / f"{15:020}-{3:010}.checkpoint").write_bytes(b"".join(bytes(part) for part in parts))
@@ -150,6 +150,10 @@ def test_a_log_that_lacks_only_the_first_leader_is_whole(tmp_path: Path) -> None
     assert history.first.offset == 0
     for end in (0, 1, 8, 15, 17, None):
         same(history.state(end), replay.state(folder, end), but=["controllers"])
+    found = [row for some in history.changes() for row in some.to_pylist()]
+    whole = metadata_logs.write(tmp_path / "whole", made)
+    assert found == [row for some in replay.changes(whole) for row in some.to_pylist()] != []
+    assert history.piece(0, 8).image.next_offset == 8
     history.close()
 
 
