@@ -3,7 +3,9 @@
 This file alone decides how a log's files change their names, and what a flush has to sync for that to be durable: the
 directory itself, the directory above where the log has come from another one, and partition.metadata until it was synced
 once. Files that leave the log are renamed, and handed out later as a job that unlinks them. None gets a name under which
-another one waits for that: the job would take it, and it may have to have its own name again.
+another one waits for that: the job would take it, and it may have to have its own name again. Their names say which way the
+log became shorter, and with a number which way it did last: names of the time before may lie beside them. Before it becomes
+shorter the other way the names are made durable, so that a power cut leaves only changes of one way half done.
 
 What there was no room or no descriptor for is `owed`: names that are to be again what memory says, and files that are no
 part of the log any more and that a start would believe. It is done before anything else of the log changes (`settle`), so
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.broker.log.directories.directory import PARTITION_METADATA
 from actors.broker.log.directories.renames import HalfRenamed, Pair, rename_all, torn
-from actors.broker.log.segment import LOG, Job, unlinking
+from actors.broker.log.segment import DELETED, LOG, Job, unlinking
 from actors.ports import Directory, Disk, DiskFailed, DiskFull, File
 
 
@@ -22,8 +24,8 @@ class Names:
     """The names in one log's directory."""
 
     __slots__ = (
-        "_back", "_durable_changes", "_identified", "_identity", "_unlinks", "_unwanted", "_waiting", "changes",
-        "directory", "disk", "flush_wanted", "placed",
+        "_back", "_durable_changes", "_first", "_highest", "_identified", "_identity", "_unlinks", "_unwanted", "_waiting",
+        "_way", "changes", "directory", "disk", "flush_wanted", "placed",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, has_identity: bool) -> None:
@@ -47,6 +49,10 @@ class Names:
         `PartitionLog.left_over`."""
         self._waiting: set[str] = set()
         """Files of which a job that was handed out may still unlink one of that name."""
+        self._way = ""
+        """The ending with which segments left last."""
+        self._first = self._highest = 0
+        """The number from which on their names have one since they go that way, and the highest that any name has had."""
         self._back: list[Pair] = []
         """The renames by which names that have changed in part are again what memory says, in their order."""
         self._unwanted: list[str] = []
@@ -62,12 +68,25 @@ class Names:
         self.changes += 1
         self.flush_wanted = True
 
+    def go_on_from(self, number: int) -> None:
+        """Note the highest number that a start has found in a name."""
+        self._highest = number
+
     def ending(self, paths: Iterable[str], ending: str) -> str:
-        """The ending with which files of these paths leave the log: `ending`, or one that has a number before it as well."""
-        paths, number, found = list(paths), 1, ending
+        """The ending with which files of these paths leave the log: `ending`, or one that has a number before it as well.
+        May wait for the disk, once. Raises DiskFull, DiskFailed."""
+        paths, number = list(paths), 1
+        if paths and ending != DELETED:  # of a snapshot
+            if ending != self._way:
+                if self._way and self.changes != self._durable_changes:
+                    self.disk.settle(self.directory)
+                self._way, self._first = ending, self._highest + 1
+            number = self._first
+        found = _numbered(ending, number)
         while any(path + found in self._waiting or path + found in self._unlinks for path in paths):
             number += 1
-            found = f".{number}{ending}"
+            found = _numbered(ending, number)
+        self._highest = max(self._highest, number)
         return found
 
     def leave(self, pairs: Sequence[Pair], last: Callable[[], None] | None = None) -> None:
@@ -167,3 +186,7 @@ class Names:
         if self._identity is not None:
             self._identity.close()
             self._identity = None
+
+
+def _numbered(ending: str, number: int) -> str:
+    return ending if number == 1 else f".{number}{ending}"

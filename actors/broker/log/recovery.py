@@ -7,11 +7,12 @@ This file alone decides what is believed. Rules:
    and what follows are cut, and reported, unless only its first offset has rotted (`rotted_offsets.py`): that is put back.
    Nothing before it is touched: a batch that cannot be passed below the recovery
    point stays as it is where a later segment follows, and the log is damaged. In the last segment the log ends there.
-3. Segments below the recovery point that do not follow each other are told apart by what is left of those between them: a
-   power cut may keep some names and lose others. Where the log was being cut the ones behind go, where its start was moving
-   those in front; where nothing is left the log is damaged. Apache Kafka and earlier versions do not say which way, but take
-   the oldest first: so what is left in the middle was being cut. Where one has a lower epoch than the one before the log
-   is damaged: either it is of a history that was cut, or a bit of the epoch has rotted.
+3. Where offsets below the recovery point are missing between segments, what is left of others says why: a power cut may keep
+   some names and lose others. Where the log was being cut the ones behind go, where its start was moving those in front;
+   where nothing is left the log is damaged. Where something is left of both, the higher number is of the last (`names.py`).
+   Where the start was moving, the first segment that is gone begins where the one before it ends. Apache Kafka and earlier
+   versions do not say which way, but take the oldest first: so what is left in the middle was being cut. Where one has a
+   lower epoch than the one before the log is damaged: either it is of a history that was cut, or a bit of it has rotted.
 4. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
    below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
@@ -251,23 +252,27 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
 
 
 def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts, cuts: list[RemovedBytes]) -> None:
-    """Cut the log where segments that are wholly below `trusted` do not follow each other: the log was becoming shorter
-    when the power was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
+    """Cut the log where offsets below `trusted` are missing between segments: the log was becoming shorter when the power
+    was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
     nothing tells which. Adds to `lasts` what it has read of each segment, and to `cuts`."""
-    cut, gone, unsaid = _bases(leftovers, CUT), _bases(leftovers, FRONT), _bases(leftovers, DELETED)
+    cut, gone, unsaid = (_numbers(leftovers, ending) for ending in (CUT, FRONT, DELETED))
+    log.names.go_on_from(max((*cut.values(), *gone.values()), default=0))
     segments, front = log.segments, 0
     for segment in segments:
         lasts[segment] = segment.find_last()
     found = list(lasts.values())
     for place in range(len(segments) - 1):
         begin, end = segments[place + 1].base_offset, found[place][0]
-        if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
+        if end < trusted <= begin:
+            end = _walked(segments[place], trusted, begin)
+        if end >= min(begin, trusted) or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
-        if any(end <= base for base in cut) or any(end <= base < begin for base in unsaid):
+        was_cut = max((number for base, number in cut.items() if base >= end), default=0)
+        if end > segments[place].base_offset and gone.get(end, 0) > was_cut:
+            front = place + 1
+        elif was_cut or any(end <= base < begin for base in unsaid):
             _drop(log, place + 1, cuts)
             break
-        if any(end <= base < begin for base in gone):
-            front = place + 1
         else:
             log.damaged = f"offsets {end} to {begin - 1} are not there"
     for before, segment in pairwise(segments[front:]):
@@ -279,12 +284,22 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
     del segments[:front]
 
 
-def _bases(names: list[str], ending: str) -> list[int]:
-    """The base offsets of log files that have such an ending, with a number before it or none (`Names.ending`). One may have
-    left before it had another name than `.swap`."""
-    form = rf"([0-9]{{20}}){escape(LOG)}(?:{escape(SWAP)})?(?:\.[0-9]+)?{escape(ending)}"
-    found = (fullmatch(form, name) for name in names)
-    return [int(one[1]) for one in found if one is not None]
+def _walked(segment: Segment, trusted: int, upper_offset: int) -> int:
+    """The offset behind the last batch of a segment that reaches the offset `trusted`, or that offset where a batch is not
+    sound: then it is not known where the segment ended."""
+    index, position = segment.resume_index(trusted)
+    found = segment.scan(index, position, segment.base_offset, check_from=NO_LIMIT, upper_offset=upper_offset)
+    return found.next_offset if found.fault is None else max(trusted, found.next_offset)
+
+
+def _numbers(names: list[str], ending: str) -> dict[int, int]:
+    """The highest number before such an ending in the names of log files (`Names.ending`), 1 where there is none, by base
+    offset. One may have left before it had another name than `.swap`."""
+    form = rf"([0-9]{{20}}){escape(LOG)}(?:{escape(SWAP)})?(?:\.([0-9]{{1,9}}))?{escape(ending)}"
+    numbers: dict[int, int] = {}
+    for one in filter(None, (fullmatch(form, name) for name in names)):
+        numbers[int(one[1])] = max(numbers.get(int(one[1]), 0), int(one[2] or 1))
+    return numbers
 
 
 def _scan(log: PartitionLog, trusted: int, mended: Mended) -> int:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from actors.broker.log.aborted_transactions import all_aborted
 from actors.broker.log.cleaning.cleanable import Cleanable, Group, groups
-from actors.broker.log.cleaning.replacing import name_all, name_placed, replace, stand, withdraw
+from actors.broker.log.cleaning.replacing import name_all, name_placed, remove_unfinished, replace, stand, withdraw
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import Aborted as Entry
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
@@ -144,6 +144,7 @@ class LogCleaning:
         if before is not None:  # an earlier cleaning could not take it back
             withdraw(log)
             yield self._slice(before.delete())
+        yield self._slice(lambda: remove_unfinished(log.disk, log.directory))
         # What producers write from now on lies behind all that is cleaned.
         last_batches = [
             LastBatch(producer_id, one.epoch, one.batches[-1].last_offset if one.batches else -1)

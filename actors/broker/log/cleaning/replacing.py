@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import CLEANED, FRONT, SWAP, Job, Segment
+from actors.ports import Disk
 
 
 class SegmentsChanged(ValueError):
@@ -75,6 +76,15 @@ def name_all(log: PartitionLog) -> None:
     """Name the segments to which an earlier rename could not give their names. Raises DiskFull, DiskFailed, Torn."""
     for segment in log.segments:
         name_placed(log, segment)
+
+
+def remove_unfinished(disk: Disk, directory: str) -> None:
+    """Remove what earlier cleanings have written and could not remove. Beside it a start takes a segment that has the place
+    of others, and not its own name yet, for one of several that count together or not at all. That is durable when the
+    next cleaned segment is. Blocking. Raises DiskFull, DiskFailed."""
+    for name in disk.names(directory):
+        if name.endswith(CLEANED):
+            disk.remove(f"{directory}/{name}")
 
 
 def withdraw(log: PartitionLog) -> None:

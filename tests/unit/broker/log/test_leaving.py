@@ -1,4 +1,4 @@
-"""Files that leave a log twice under the same name, within `file.delete.delay.ms`."""
+"""Files that leave a log twice under the same name, or first one way and then the other, within `file.delete.delay.ms`."""
 
 import errno
 from collections.abc import Callable
@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.retention import drop_segments
 from actors.broker.log.truncation import truncate_fully, truncate_to
-from actors.ports import DiskFull
-from tests.simulator.disk import VirtualDisk
+from actors.ports import DiskFull, Sync
+from tests.simulator.disk import Change, VirtualDisk
 from tests.unit.broker.log import logs
 from tests.unit.broker.log.logs import build, content, flush, put
 
@@ -94,3 +95,82 @@ def test_a_path_is_free_again_when_its_unlinking_has_ended() -> None:
         assert not [one for one in disk.names(log.directory) if one.endswith(".deleted")]
         flush(log)
         grow(log)
+
+
+def second_of(*bases: int) -> Callable[[Change], bool]:
+    """A power cut that keeps the changes of the names of these segments alone."""
+    return lambda change: any(change.old.rpartition("/")[2].startswith(f"{base:020d}") for base in bases)
+
+
+@pytest.mark.parametrize("unlinked", [False, True])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_an_earlier_cut_has_left_tells_no_start_that_the_log_was_being_cut(
+    unlinked: bool, restarted: bool
+) -> None:
+    """The log's start was moving, and a power cut has kept the name of the second segment that went, and not of the first:
+    all that was to stay was dropped."""
+    log, disk = grown()
+    jobs = truncate_to(log, 5)
+    flush(log)
+    grow(log)
+    if restarted:
+        disk.crash()
+        log = logs.reopen(log).log
+        flush(log)
+    for job in jobs if unlinked else ():
+        job()  # a power cut may bring back what is removed
+    before = content(log)
+    drop_segments(log, 2)
+    disk.crash(None, keeps=second_of(1))
+    again = logs.reopen(log, recovery_point=10, log_start_offset=0)
+    assert again.log.log_start_offset == 2 and not again.cuts and again.log.damaged is None
+    assert before.endswith(content(again.log)) and again.log.log_end_offset == 10
+
+
+def test_a_log_that_becomes_shorter_at_both_ends_keeps_what_is_between() -> None:
+    """A power cut keeps some names of each: nobody can tell which way the segments went that are gone."""
+    for cut_first in (False, True):
+        log, disk = grown()
+        before = content(log)
+        if cut_first:
+            truncate_to(log, 6)
+            drop_segments(log, 2)
+        else:
+            drop_segments(log, 2)
+            truncate_to(log, 6)
+        disk.crash(None, keeps=second_of(1, 8))
+        again = logs.reopen(log, recovery_point=10, log_start_offset=0).log
+        assert again.damaged is None and content(again) in before
+        assert again.log_start_offset <= 2 and again.log_end_offset >= 6
+
+
+def test_a_recovery_point_within_what_has_gone_hides_no_hole() -> None:
+    """The last segments were not durable to their end, and one of them has gone. Readers found a gap."""
+    log = logs.new(segment_bytes=400)
+    for number in range(16):
+        put(log, build(timestamp_ms=1_000 + number))
+        if number == 6:
+            flush(log)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.sync(Sync(0, [segment.log for segment in log.segments], []))
+    assert [one.base_offset for one in log.segments] == [0, 4, 8, 12] and log.recovery_point == 7
+    drop_segments(log, 2)
+    disk.crash(None, keeps=second_of(4))
+    again = logs.reopen(log, log_start_offset=0).log
+    assert (again.log_start_offset, again.log_end_offset, again.damaged) == (8, 16, None)
+
+
+def test_a_segment_that_cannot_be_read_was_not_in_front_of_the_log() -> None:
+    """An older one of its name has left, as it was cleaned."""
+    log = logs.new(segment_bytes=400)
+    for number in range(16):
+        put(log, build(timestamp_ms=1_000 + number))
+    flush(log)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.open(f"{logs.DIRECTORY}/{4:020d}.log.front.deleted", create=True)
+    disk.remove(log.segments[1].path(".index"))
+    disk.corrupt(log.segments[1].path(".log"), 16)  # its magic
+    again = logs.reopen(log, log_start_offset=0).log
+    assert again.damaged is not None and (again.log_start_offset, again.log_end_offset) == (0, 16)

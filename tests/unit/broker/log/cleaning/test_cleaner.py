@@ -443,6 +443,27 @@ def test_a_segment_that_leaves_before_it_has_its_name_tells_a_start_which_way(
     assert len(content(again)) and (before.endswith if front else before.startswith)(content(again))
 
 
+def test_what_a_cleaning_could_not_remove_costs_no_segment_when_the_next_one_is_interrupted() -> None:
+    """A start took the cleaned segment that has its place and not yet its name for one of several of an unfinished split."""
+    for stop_at in range(1, 200):
+        log = filled(keys=60)
+        disk, before = log.disk, latest(log)
+        assert isinstance(disk, VirtualDisk)
+        left = disk.open(f"{log.directory}/{8:020d}.log.cleaned", create=True)
+        left.append((b"a part",))
+        disk.sync(Sync(0, [left], []))
+        log.configure(logs.settings(**{**COMPACT, "segment_bytes": 1_300}))  # two segments become one
+        running, done = drive(steps(log), log), None
+        for _ in range(stop_at):
+            done = next(running)
+        disk.crash()
+        again = reopen(log, recovery_point=60, cleaned_offset=0).log
+        assert latest(again) == before and again.damaged is None, stop_at
+        if isinstance(done, Cleaned):
+            return
+    raise AssertionError("the cleaning never ended")
+
+
 def test_a_swap_of_several_apache_kafka_segments_counts_whole_or_not_at_all() -> None:
     log = filled()
     disk = log.disk
