@@ -42,8 +42,9 @@ RECORDS_MAX = 4096
 
 PIECE_BYTES = 1 << 20
 """How much of a snapshot is read at once, unless a batch is larger."""
-SLICE_BYTES = 1 << 19
-"""About how much of a snapshot is loaded in a slice: one to four milliseconds."""
+SLICE_BYTES = 1 << 20
+"""About how much of a snapshot is loaded in a slice: two to five milliseconds. A record costs less than in the log, where
+topics do not come together."""
 LENGTH_AT, SIZE_BYTES = 8, 12
 """Where a batch has its length, an int32, and how many bytes are before what that counts."""
 NO_LIMIT = 1 << 40

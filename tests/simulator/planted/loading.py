@@ -6,7 +6,7 @@ known.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from actors.metadata import snapshot as snapshots
@@ -15,6 +15,8 @@ from actors.node.quorum import snapshots as snapshotting
 from actors.node.quorum.replay import Replay
 from actors.node.quorum.replica import QuorumReplica
 from actors.node.quorum.snapshots import Snapshotting
+from actors.node.roles.broker.metadata import metadata_publisher
+from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.controller.role import ControllerRole
 from actors.raft import SnapshotId
@@ -91,9 +93,10 @@ class LoadingFaults(AimedFaults):
         act = self.choose.randrange(7)
         if act == 0:
             self._pause(process, self._between(500, 4_000))
-        elif act == 1:
+        elif act == 1 and process.node.controller is not None:
+            # Not a broker's: nobody has told it that it is the last member of an ISR, so that it would have synced.
             self._cut_power_after(0, process)
-        elif act == 2:
+        elif act <= 2:
             self._after(0, lambda: self._kill(process, "amid a load"))
         elif act == 3:
             self._after(0, lambda: self._shutdown(process) if process.alive else None)
@@ -102,12 +105,18 @@ class LoadingFaults(AimedFaults):
 
 
 def in_slices() -> Sequence[Patch]:
-    """A batch a slice, and time between two."""
-    whole, deadline_ms = Snapshotting._slices, QuorumReplica.deadline_ms
+    """A batch a slice, then a replica a slice, and time between two."""
+    whole, deadline_ms, compare = Snapshotting._slices, QuorumReplica.deadline_ms, MetadataApplier._compare
 
     def slowly(self: Snapshotting, *given: Any) -> Iterator[None]:
         for _ in chain(whole(self, *given), (None,)):
             until_ms = self._runtime.now.mono_ms + SLICE_MS
+            while self._runtime.now.mono_ms < until_ms:
+                yield
+
+    def compared(self: MetadataApplier, *given: Any) -> Iterator[None]:
+        for _ in compare(self, *given):
+            until_ms = self._runtime.now.mono_ms + SLICE_MS // 2
             while self._runtime.now.mono_ms < until_ms:
                 yield
 
@@ -118,6 +127,10 @@ def in_slices() -> Sequence[Patch]:
         instead(snapshots, "SLICE_BYTES", 1),
         instead(Snapshotting, "_slices", slowly),
         instead(QuorumReplica, "deadline_ms", rests),
+        instead(metadata_publisher, "COMPARED_A_TURN", 1),
+        instead(MetadataApplier, "_compare", compared),
+        # A turn that comes for another reason does the next slice.
+        instead(MetadataApplier, "compares", False),
     ]
 
 
@@ -207,3 +220,14 @@ def half_an_image_is_shown() -> Sequence[Patch]:
         instead(BrokerRole, "loading", broker),
         instead(ControllerRole, "loading", controller),
     ]
+
+
+@mistake("loading")
+def only_the_first_slice_is_compared() -> Sequence[Patch]:
+    """Of the replicas of a broker those of the first slice follow a snapshot, and the others what is said of them later."""
+    compare = MetadataApplier._compare
+
+    def first_only(self: MetadataApplier, slices: Any, here: Any) -> Iterator[None]:
+        yield from islice(compare(self, slices, here), 1)
+
+    return [instead(MetadataApplier, "_compare", first_only)]

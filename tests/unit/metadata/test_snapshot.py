@@ -320,7 +320,7 @@ def test_an_image_that_is_freed_in_slices_disturbs_nobody_who_reads_it_still(mon
     gone = weakref.ref(image)
     slices = images.let_go(image)
     del image
-    assert sum(1 for _ in slices) > 10
+    assert sum(1 for _ in slices) >= 4
     assert written(reader) == before and reader.topic("t7") >= 0 and reader.topic_by_id((7).to_bytes(16)) >= 0
     reader.check()
     del reader

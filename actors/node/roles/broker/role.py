@@ -6,7 +6,6 @@ what cannot be read -> AlterIsr -> fetches
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
@@ -155,12 +154,13 @@ class BrokerRole(BrokerParts):
         return self._snapshots.loading(data, snapshot)
 
     def loaded(self) -> Iterator[None]:
-        """Replace the image by the snapshot that is loaded, and compare everything. The slices in which the old one is
-        freed."""
+        """Replace the image by the snapshot that is loaded, and begin to compare everything. The slices in which the old one
+        is freed."""
         old, self.cache.image = self.cache.image, self._snapshots.loaded()
         self.quotas.changed()
         self._count_partitions()
-        self.applier.loaded(self._image_deltas.whole)
+        deltas = self._image_deltas
+        self.applier.replaced(deltas.brokers(), deltas.slices, deltas)
         return let_go(old)
 
     def replay(self, batch: Batch) -> None:
@@ -208,6 +208,8 @@ class BrokerRole(BrokerParts):
         if self.replicas.arriving and not self.logs.closing:
             self.applier.apply(self._image_deltas.arrived())
         self.applier.tick()
+        if not self.logs.closing:
+            self.applier.go_on()
         self.heartbeats.tick(now)
         if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
             self.logs.claims.retire_unclaimed(self.replicas.offline)
@@ -255,7 +257,7 @@ class BrokerRole(BrokerParts):
             return FAR_MS
         if self._lag_check is not None or self.replicas.look_again is not None or self.replicas.leaving:
             return 0
-        if self.replicas.arriving and not self.logs.closing:
+        if (self.replicas.arriving or self.applier.compares) and not self.logs.closing:
             return 0
         for one in self._gathering:
             if one.gathers:
@@ -276,7 +278,7 @@ class BrokerRole(BrokerParts):
 
     def _catch_up(self) -> None:
         if self.pushed_metadata is None:
-            self.applier.catch_up(partial(self._image_deltas.whole, before=True))
+            self.applier.catch_up(self._image_deltas.whole)
 
     def _arrive(self, topic: bytes | str, number: int) -> None:
         delta = self._image_deltas.one(topic, number)

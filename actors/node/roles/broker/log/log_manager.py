@@ -206,7 +206,7 @@ class LogManager:
         self.claims.give_up(topic, topic_id, number)
         self._waiting.pop((topic_id, number), None)
 
-    def give_up_all_but(self, here: Container[tuple[bytes, int]]) -> None:
+    def give_up_all_but(self, here: Container[object]) -> None:
         """Note which replicas there are here, by topic id and number: no others."""
         unopened = [(topic, found.topic_id, number) for (topic, number), (_, found) in self.claims.unopened.items()]
         for topic, topic_id, number in [*unopened, *self.checkpoints.known_lost()]:

@@ -10,7 +10,7 @@ behind them are `arriving`: they are made a few in each turn, or when somebody a
 the metadata says then, so whatever is said of one meanwhile needs no memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -71,14 +71,31 @@ class ImageDeltas:
             features_changed=bool(touched.features),
         )
 
-    def whole(self, *, before: bool = False) -> MetadataDelta:
-        """The whole content of the image. `before`: it was so before this process began."""
+    def whole(self) -> MetadataDelta:
+        """The whole content of the image, of which all was so before this process began."""
+        return self.brokers()._replace(partitions=self._here(self._cache.image))
+
+    # ---- all of it, in slices
+
+    def brokers(self) -> MetadataDelta:
+        """What the image says of brokers."""
         image = self._cache.image
-        return MetadataDelta(
-            [(broker.id, broker) for broker in image.brokers()],
-            self._led_here(image),
-            partitions=self._here(image, before),
-        )
+        return MetadataDelta([(broker.id, broker) for broker in image.brokers()], self._led_here(image))
+
+    def slices(self, size: int) -> Iterator[list[PartitionState]]:
+        """What the image says of the partitions with a replica here, `size` of them in a slice. Each slice is what it says
+        when the slice is asked for; partitions that come to this broker meanwhile are in none."""
+        rows = self._cache.image.rows_of(self._me).data
+        for begin in range(0, len(rows), size):
+            yield list(self._in_order(rows[begin : begin + size]))
+
+    def __contains__(self, partition: object) -> bool:
+        """Whether the image has a replica here of a partition, by topic id and number."""
+        assert isinstance(partition, tuple), partition
+        topic_id, number = partition
+        image, topic = self._cache.image, self._cache.image.topic_by_id(topic_id)
+        row = image.partition(topic, number) if topic >= 0 else -1
+        return row >= 0 and self._me in image.replicas(row)
 
     # ---- what is arriving
 
@@ -147,7 +164,16 @@ class ImageDeltas:
             elif known(topic_id, number):
                 yield PartitionState(name, topic_id, number, None)
 
-    def _here(self, image: Image, before: bool) -> Iterator[PartitionState]:
+    def _in_order(self, rows: Iterable[int]) -> Iterator[PartitionState]:
+        """By name and number what the image says of those rows which are a replica here."""
+        image = self._cache.image
+        here = [row for row in rows if image.is_partition(row) and self._me in image.replicas(row)]
+        for name, row in sorted((image.topic_name(image.topic_of(row)), row) for row in here):
+            topic_id = _id_of(image, image.topic_of(row))
+            if image.topic_by_id(topic_id) >= 0 and not self._waits(name, topic_id, image.number(row)):
+                yield self._state(image, row, image.replicas(row))
+
+    def _here(self, image: Image) -> Iterator[PartitionState]:
         by_topic: dict[int, list[int]] = {}
         for row in image.rows_of(self._me).data:
             by_topic.setdefault(image.topic_of(row), []).append(row)
@@ -156,7 +182,7 @@ class ImageDeltas:
             if image.topic_by_id(topic_id) < 0:
                 continue  # it is hidden
             for row in by_topic[topic]:
-                if not self._waits(name, topic_id, image.number(row), before=before):
+                if not self._waits(name, topic_id, image.number(row), before=True):
                     yield self._state(image, row, image.replicas(row))
 
     def _led_here(self, image: Image) -> Iterator[PartitionState]:

@@ -11,9 +11,11 @@ where it comes from (`broker/replication/metadata_delta.py`). Rules:
    of what was committed, and it is empty.
 4. One record may take thousands of replicas away. The first few of a turn are removed at once; the others are leaving, and
    are removed a few in each turn.
+5. A snapshot that takes the place of what was known is compared with the replicas a slice a turn. Until its turn has come a
+   replica goes by what was known before, as on a broker that is behind; what the log says of it meanwhile holds at once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from actors.broker.lifecycle.recently_fenced import RecentlyFenced
 from actors.broker.replication.metadata_delta import MetadataDelta, PartitionState
@@ -32,6 +34,9 @@ from actors.node.runtime.runtime import Runtime
 
 LEAVE_A_TURN = 100
 """How many replicas are removed in a turn: one takes 25 microseconds, and 100 with a directory that is renamed."""
+COMPARED_A_TURN = 256
+"""How many replicas are compared with a snapshot in a turn: one takes nine microseconds."""
+END = object()
 
 
 class MetadataApplier:
@@ -68,6 +73,8 @@ class MetadataApplier:
         """How many more replicas are removed at once in this turn."""
         self._opened = False
         """Whether what was assigned before this process began has been opened."""
+        self._comparing: Iterator[None] | None = None
+        """The slices of a comparison with a snapshot that are left (rule 5); None: there are none."""
         self._registered = False
         """Whether the registration in the metadata is of this process (rule 2)."""
 
@@ -89,8 +96,54 @@ class MetadataApplier:
         self._apply_whole(whole)
         self._opened = True
 
+    def replaced(
+        self,
+        brokers: MetadataDelta,
+        slices: Callable[[int], Iterator[Iterable[PartitionState]]],
+        here: Container[object],
+    ) -> None:
+        """Begin to compare everything with a snapshot that has taken the place of what was known (rule 5). `brokers`: what
+        it says of brokers. `slices`: what the metadata says of partitions with a replica here, so many in a slice, each read
+        when its turn has come. `here`: which partitions those are now, by topic id and number."""
+        if self.caught_up:
+            self._throttles.configure()
+            self._groups.topics_changed()
+            self._apply_registrations(brokers)
+            self._comparing = self._compare(slices(COMPARED_A_TURN), here)
+            self.go_on()
+            self._partition_effects.run()
+            self._heartbeats.use_interval()
+
+    @property
+    def compares(self) -> bool:
+        """Whether a snapshot is not compared to its end."""
+        return self._comparing is not None
+
+    def go_on(self) -> None:
+        """Compare a slice of a snapshot, if there is one left."""
+        if self._comparing is not None and next(self._comparing, END) is END:
+            self._comparing = None
+
+    def _compare(self, slices: Iterator[Iterable[PartitionState]], here: Container[object]) -> Iterator[None]:
+        replicas, looked = self._replicas, 0
+        for states in slices:
+            for state in states:
+                self._assign(state)
+                partition = replicas.here(state.topic_id, state.number)
+                if partition is not None:
+                    self._take_settings(partition)
+            yield
+        for topic_id in list(replicas.by_id):
+            numbers = replicas.by_id.get(topic_id, {})
+            looked += len(numbers)
+            self._let_go(topic_id, [number for number in numbers if (topic_id, number) not in here])
+            if looked >= COMPARED_A_TURN:
+                looked = 0
+                yield
+        self._give_up_all_but(here)
+
     def loaded(self, whole: Callable[[], MetadataDelta]) -> None:
-        """Compare everything, since all that was known of the metadata has been replaced by `whole`."""
+        """Compare everything at once, since all that was known of the metadata has been replaced by `whole`."""
         if self.caught_up:
             self._throttles.configure()
             self._apply_whole(whole())
@@ -126,20 +179,27 @@ class MetadataApplier:
     def _apply_whole(self, whole: MetadataDelta) -> None:
         replicas = self._replicas
         self._groups.topics_changed()
-        replicas.cluster.unfenced.clear()
-        registrations = dict(whole.brokers)
-        for id in set(registrations).union(self._recently_fenced.present):
-            self._apply_broker(id, registrations.get(id), whole.led_here)
+        self._apply_registrations(whole)
         here: set[tuple[bytes, int]] = set()
         for state in whole.partitions:
             here.add((state.topic_id, state.number))
             self._assign(state)
         for topic_id, partitions in list(replicas.by_id.items()):
             self._let_go(topic_id, [number for number in partitions if (topic_id, number) not in here])
-        for key in [key for key in replicas.offline if key not in here]:
-            del replicas.offline[key]
-        self._logs.give_up_all_but(here)
+        self._give_up_all_but(here)
         self._partition_effects.run()
+
+    def _apply_registrations(self, whole: MetadataDelta) -> None:
+        self._replicas.cluster.unfenced.clear()
+        registrations = dict(whole.brokers)
+        for id in set(registrations).union(self._recently_fenced.present):
+            self._apply_broker(id, registrations.get(id), whole.led_here)
+
+    def _give_up_all_but(self, here: Container[object]) -> None:
+        offline = self._replicas.offline
+        for key in [key for key in offline if key not in here]:
+            del offline[key]
+        self._logs.give_up_all_but(here)
 
     def _apply_broker(self, id: int, registration: Broker | None, led_here: Iterable[PartitionState]) -> None:
         # Alive: what leads, is in sync, and is named to clients. To them, and to an ISR, fenced and absent are the same.

@@ -8,6 +8,7 @@ from actors.metadata import ops
 from actors.metadata import snapshot as snapshots
 from actors.metadata.ops import CorruptMetadata
 from actors.metadata.snapshot import encode
+from actors.node.roles.broker.metadata import metadata_publisher
 from actors.ports import DiskFull
 from actors.raft.messages import SnapshotId
 from fastpath.records import batch as batches
@@ -86,3 +87,105 @@ def test_a_broker_shows_what_it_knew_until_a_snapshot_is_whole(damage: str, monk
             pass
         assert broker.cache.image.topic_count == 40 and broker.cache.image.next_offset == image.next_offset
         broker.cache.image.check()
+
+
+FEW, MANY = 8, 40
+
+
+def behind(lab: Lab) -> tuple[bytes, SnapshotId]:
+    """Broker 1 has missed that broker 2 leads all of `t`, that `gone` is deleted and that `new` is there. The snapshot that
+    says so."""
+    lab.topic([1, 2], partitions=MANY)
+    lab.topic([1, 2], "gone", bytes(range(1, 17)), 12)
+    lab.cut = {1}
+    for number in range(MANY):
+        lab.change([1, 2], 2, number)
+    lab.commit(ops.TopicGone(bytes(range(1, 17)), "gone"))
+    lab.topic([1, 2], "new", bytes(range(2, 18)), 12)
+    return snapshot_of(lab)
+
+
+def snapshot_of(lab: Lab) -> tuple[bytes, SnapshotId]:
+    image = lab.broker(2).cache.image
+    lab.seen[1], lab.cut = len(lab.log), {1}
+    return b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), SnapshotId(image.next_offset, 1)
+
+
+def follows(lab: Lab) -> list[int]:
+    """The partitions of `t` that broker 1 takes from broker 2."""
+    return [number for number in range(MANY) if lab.partition(1, number).leader == 2]
+
+
+def compared(lab: Lab) -> None:
+    """Turns until everything is compared; the replicas are what the metadata says then."""
+    broker, turns = lab.broker(1), 0
+    while broker.applier.compares or broker.replicas.arriving or broker.replicas.leaving:
+        assert broker.deadline_ms() == 0
+        lab.nodes[1].turn()
+        turns += 1
+        assert turns < 100
+    image = broker.cache.image
+    hosted = {(image.topic_name(image.topic_of(row)), image.number(row)): row for row in image.rows_of(1).data}
+    here = {(one.topic, one.number): one for one in broker.replicas}
+    assert here.keys() == hosted.keys()
+    for key, row in hosted.items():
+        one = here[key]
+        assert (one.leader, one.leader_epoch) == (image.leader(row), image.leader_epoch(row)), key
+        assert one.isr.partition_epoch == image.partition_epoch(row) and one.isr.isr == set(image.isr(row)), key
+
+
+def test_a_snapshot_is_compared_a_few_replicas_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_publisher, "COMPARED_A_TURN", FEW)
+    lab = Lab(2)
+    load_into(lab.broker(1), *behind(lab))
+    assert follows(lab) == list(range(FEW)), "the others go by what was known before"
+    assert lab.partition(1, 0, "gone") is not None
+    lab.nodes[1].turn()
+    assert follows(lab) == list(range(2 * FEW))
+    compared(lab)
+    assert follows(lab) == list(range(MANY)) and lab.partition(1, 0, "gone") is None
+    assert lab.partition(1, 11, "new").leads
+
+
+def test_what_the_log_says_amid_a_comparison_holds_at_once_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_publisher, "COMPARED_A_TURN", FEW)
+    lab = Lab(2)
+    load_into(lab.broker(1), *behind(lab))
+    lab.cut = set()
+    last = MANY - 1
+    lab.change([1, 2], 1, last)
+    assert lab.partition(1, last).leads and last - 1 not in follows(lab)
+    again = bytes(range(3, 19))
+    lab.commit(ops.TopicGone(bytes(range(2, 18)), "new"))
+    lab.commit(ops.TopicSet("new", again), ops.PartitionsSet(again, range(2), [[1, 2]] * 2, [[1, 2]] * 2))
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [last - 1], [[2]], [[2]], leader_epoch=[9], partition_epoch=[9]))
+    compared(lab)
+    assert lab.partition(1, last).leads and lab.partition(1, last - 1) is None
+    assert lab.partition(1, 1, "new").topic_id == again and lab.partition(1, 2, "new") is None
+
+
+def test_a_newer_snapshot_amid_a_comparison_is_compared_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_publisher, "COMPARED_A_TURN", FEW)
+    lab = Lab(2)
+    load_into(lab.broker(1), *behind(lab))
+    lab.nodes[1].turn()
+    lab.change([1, 2], 1, 0)
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [1], [[2]], [[2]], leader_epoch=[9], partition_epoch=[9]))
+    assert lab.partition(1, 0).leader == 2
+    load_into(lab.broker(1), *snapshot_of(lab))
+    assert lab.partition(1, 0).leads
+    compared(lab)
+    assert lab.partition(1, 1) is None
+
+
+def test_a_broker_that_stops_amid_a_comparison_stops_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_publisher, "COMPARED_A_TURN", FEW)
+    lab = Lab(2)
+    load_into(lab.broker(1), *behind(lab))
+    lab.cut = set()
+    lab.broker(1).shutdown()
+    lab.settle()
+    lab.start(1)
+    lab.pass_ms(2_000)
+    compared(lab)
+    assert lab.partition(1, 0, "gone") is None
