@@ -9,12 +9,13 @@ page is a process of its own, asked over HTTP as a browser asks. Times are in ms
 rows of partitions at a moment: at offsets that were shown before, at any offset, and filtered and sorted; beside each time
 stands the CPU time of the page, which other work on the machine changes less. `page_bytes`: all that a browser loads.
 
-(told) from the request that creates a topic to the event that tells it, and with ten pages open.
+(told) from the request that creates a topic to the event that tells it, and with ten pages open. `no_leader`: from the end
+of all controllers to the event that tells it; how long a page takes to start then, and to its event.
 
 (load) what the page costs a cluster that is full: a producer writes as fast as it can, and windows in which the page's
 process is stopped (SIGSTOP) take turns with windows in which it runs and one browser has it open, and with windows of ten.
-Each browser hears the events and asks what the views Now and Groups ask, as often. What is told is the ratio of the medians
-of the records written, and that of the CPU time of the page's process.
+Each browser hears the events and asks what the page asks in the view with which it opens, as often. What is told is the
+ratio of the medians of the records written, and that of the CPU time of the page's process.
 
 (day) a log of one day of an active controller, two records a second that change nothing and one change in ten seconds, and
 a day of samples of 10,000 partitions: what the page holds, against what docs/page.md states.
@@ -52,8 +53,8 @@ from tests.unit.replay import metadata_logs
 ROOT = Path(__file__).parent.parent
 CASES = ("files", "told", "load", "day")
 TOPIC = "full"
-ASKED = {"/api/v1/now": 2.0, "/api/v1/timeline": 3.0, "/api/v1/groups": 5.0}
-"""What an open page asks, and how often, s."""
+ASKED = {"/api/v1/now": 10.0, "/api/v1/timeline": 10.0}
+"""What an open page asks beside the events, and how often, s: see actors/page/static/now.js and app.js."""
 DAY_S = 86_400
 ID = bytes(range(16))
 SERIES = 10_000
@@ -212,7 +213,22 @@ def telling(moves: int) -> dict[str, Any]:
         one = told(opened, cluster.bootstrap_servers, "one", moves)
         ten = told(opened, cluster.bootstrap_servers, "ten", moves, 10)
         cluster_ = {**begun, "rss_after_mib": round(opened.rss_mib())}
-        return {"cluster": cluster_, "told_ms": one, "told_to_ten_ms": ten}
+        return {"cluster": cluster_, "told_ms": one, "told_to_ten_ms": ten, "no_leader_ms": lost(cluster, opened)}
+
+
+def lost(cluster: rayft.Cluster, opened: Page) -> dict[str, float]:
+    """How soon it is told that no controller leads: by a page that is open then, and by one that is opened after it."""
+    events = opened.events()
+    assert next(events)["well"]
+    for node in cluster.controller_ids:
+        cluster.kill(node, restart=False)
+    begun = time.perf_counter()
+    next(one for one in events if not one["well"])
+    found = {"open": round((time.perf_counter() - begun) * 1000)}
+    with page("-b", cluster.bootstrap_servers) as (late, ms):
+        begun = time.perf_counter()
+        next(one for one in late.events() if not one["well"])
+        return {**found, "start": round(ms), "opened_after": round((time.perf_counter() - begun) * 1000)}
 
 
 # ---- under load

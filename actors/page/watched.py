@@ -5,6 +5,7 @@ hear is made once, however many read.
 """
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -26,6 +27,7 @@ from actors.page.live.troubles import Told, Troubles
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.recorded import Recorded
 from actors.page.metadata.slices import Wanted
+from actors.page.quorum import quorum_shown
 from actors.page.verdict import Asked, Verdict, verdict
 
 PULSE_S = 0.1
@@ -49,8 +51,9 @@ class Watched:
         """The nodes' processes, where this page may do something to them."""
         self._version = 0
         self._changed = asyncio.Condition()
-        self._pulse: tuple[int, dict[str, Any]] = (-1, {})
+        self._pulse = -1, b""
         self._making = asyncio.Lock()
+        self._touched: Any = None
 
     @property
     def asked(self) -> Asked | None:
@@ -83,8 +86,16 @@ class Watched:
             self._version += 1
             self._changed.notify_all()
 
-    async def pulses(self) -> AsyncIterator[dict[str, Any]]:
-        """What is new, as it comes: the first at once, then one at each change and at least every QUIET_S."""
+    async def tell_if_touched(self) -> None:
+        """Let every reader know, if more is new than how far the log reaches: a controller writes records that change
+        nothing twice a second."""
+        touched = self.known.extent().touched, self.known.notes()
+        if touched != self._touched:
+            self._touched = touched
+            await self.tell()
+
+    async def pulses(self) -> AsyncIterator[bytes]:
+        """What is new, as events that come: the first at once, then one at each change and at least every QUIET_S."""
         seen = -1
         while True:
             async with self._changed:
@@ -95,10 +106,12 @@ class Watched:
             yield await self._made(seen)
             await asyncio.sleep(PULSE_S)
 
-    async def _made(self, version: int) -> dict[str, Any]:
+    async def _made(self, version: int) -> bytes:
+        """An event, made once for all readers."""
         async with self._making:
             if self._pulse[0] < version:
-                self._pulse = version, await asyncio.to_thread(self.pulse)
+                told = await asyncio.to_thread(self.pulse)
+                self._pulse = version, b"data: " + json.dumps(told, separators=(",", ":")).encode() + b"\n\n"
             return self._pulse[1]
 
     def pulse(self) -> dict[str, Any]:
@@ -112,6 +125,7 @@ class Watched:
             "sentence": found.sentence,
             "faults": len(found.faults),
             "notes": self.notes(),
+            "quorum": quorum_shown(self.known, self.asked, moment) if self.live is not None else None,
             "told_ms": int(time.time() * 1000),
         }
 
@@ -153,7 +167,7 @@ class Live:
 @asynccontextmanager
 async def directory(path: Path) -> AsyncIterator[Watched]:
     """The files below a path, which may grow. Raises NothingToRead, FamilyUnknown, OSError."""
-    recorded = await asyncio.to_thread(Recorded, path)
+    recorded = await _read(path)
     watched = Watched(str(path), recorded)
 
     async def look() -> None:
@@ -164,6 +178,21 @@ async def directory(path: Path) -> AsyncIterator[Watched]:
 
     async with _beside(look()):
         yield watched
+
+
+async def _read(path: Path) -> Recorded:
+    """Read the files in a thread, which ends with the task: a long log takes a while. Raises as `directory`."""
+    is_wanted = True
+
+    def go_on(_: int) -> None:
+        if not is_wanted:
+            raise InterruptedError("the page has ended")
+
+    try:
+        return await asyncio.to_thread(Recorded, path, on_progress=go_on)
+    except asyncio.CancelledError:
+        is_wanted = False
+        raise
 
 
 @asynccontextmanager
@@ -207,7 +236,7 @@ async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Polls
 
 
 async def _followed(watched: Watched, tailed: Tailed) -> None:
-    await tailed.follow(watched.tell)
+    await tailed.follow(watched.tell_if_touched)
 
 
 async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) -> None:
@@ -226,7 +255,7 @@ async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) 
         asking.cancel()
         live.tailed = tailed
         await watched.tell()
-        await tailed.follow(watched.tell)
+        await tailed.follow(watched.tell_if_touched)
     finally:
         asking.cancel()
         tailed.close()

@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import sys
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +23,8 @@ DEFAULTS = {"default.api.timeout.ms": "8000", "request.timeout.ms": "5000", "cli
 """Settings that count where the user has none: a page that waits longer for an answer says so."""
 NAMING = ("bootstrap", "profile", "dir")
 """The options that name running clusters, each of which may come more than once."""
+SLOW_S = 2.0
+"""After which time it is said that the page is not open yet, s."""
 LIBRARIES = ("starlette", "uvicorn", "pyarrow")
 
 
@@ -45,19 +49,31 @@ def run(options: argparse.Namespace) -> int:
     openings = dict(_openings(options))
     name = ", ".join(openings)
 
+    waits = threading.Timer(SLOW_S, _say_it_takes_long, (name,))
+    waits.daemon = True
+
     def ready(address: str) -> None:
+        waits.cancel()
         may = ", and may change it" if options.allow_changes else ""
         print(printable(f"rayft ui shows {name}{may}. Open it with:"))
         print(f"\n    {address}\n", flush=True)
 
     hold_little()
+    waits.start()
     try:
         asyncio.run(serve.serve(shown.shown(openings), door, ready, secret))
     except ClientError as error:
         raise ClusterError(str(error)) from None
     except asyncio.CancelledError:
         return 1  # a signal has ended it before it was open
+    finally:
+        waits.cancel()
     return 0
+
+
+def _say_it_takes_long(name: str) -> None:
+    words = f"rayft: {name} is being opened, which takes a while; the address of the page comes then"
+    print(printable(words), file=sys.stderr, flush=True)
 
 
 def _openings(options: argparse.Namespace) -> "Iterator[tuple[str, Opening]]":

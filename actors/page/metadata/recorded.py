@@ -2,8 +2,9 @@
 
 This file alone decides what the page keeps of a history (`replay.History`) beside its pins. Rules:
 
-1. Tables that were made lately are kept, and changes: the newest CHANGES_MAX. Of a long log the changes are made when
-   somebody asks for them, so that the page opens before.
+1. Tables that were made lately are kept, and changes: the newest CHANGES_MAX of the newest CHANGED_RECORDS_MAX records, so
+   that a log of any length is told in seconds and in bounded memory. Of a long log the changes are made when somebody asks
+   for them, so that the page opens before.
 2. A damaged batch is skipped and told in a note, once it was found that there is one.
 3. What was read stays when the directory is gone; a log that was cut off or replaced is read anew.
 """
@@ -11,7 +12,7 @@ This file alone decides what the page keeps of a history (`replay.History`) besi
 import datetime
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,8 @@ CHANGES_MAX = 1_000_000
 """The most changes that are kept: about 200 bytes each."""
 MADE_BYTES_MAX = 32 << 20
 """What the tables take that were made lately: eight filters of a million partitions."""
+CHANGED_RECORDS_MAX = 4_000_000
+"""In how many records changes are looked for: two million a second."""
 LONG = 200_000
 """How many records make a log so long that its changes are made later."""
 DAMAGE_TOLD_MAX = 3
@@ -46,9 +49,13 @@ DAMAGE_TOLD_MAX = 3
 class Recorded:
     """A log that was replayed, and is read on as it grows. Its methods may be called from any thread."""
 
-    def __init__(self, path: str | Path, family: str | None = None) -> None:
-        """Read everything that is there. Raises NothingToRead, FamilyUnknown, OSError."""
+    def __init__(
+        self, path: str | Path, family: str | None = None, on_progress: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Read everything that is there. `on_progress`: called with the bytes read since the last call; what it raises ends
+        the reading. Raises NothingToRead, FamilyUnknown, OSError."""
         self.path = Path(path)
+        self._on_progress = on_progress
         self._family = family
         self._lock = threading.RLock()
         self._problem = ""
@@ -63,8 +70,9 @@ class Recorded:
         self._history_ = history
         self._made = KeptTables(MADE_BYTES_MAX)
         self._changes: list[pa.Table] = []
-        self._changed = history.first.offset
+        self._changed = max(history.first.offset, history.now.offset - CHANGED_RECORDS_MAX)
         """Up to which offset changes were made."""
+        self._changes_since = self._changed
         self._touched = history.now.offset
         """The offset behind the last records of which it is known that they changed something."""
         self._times = BatchTimes(history.first.offset)
@@ -75,7 +83,8 @@ class Recorded:
     def _history(self, skips: bool = False) -> History:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CopiesDiffer)
-            return History(self.path, self._family, on_damage=self._damage.append if skips else None)
+            on_damage = self._damage.append if skips else None
+            return History(self.path, self._family, on_damage=on_damage, on_progress=self._on_progress)
 
     def _listed(self) -> files.Partition:
         with warnings.catch_warnings():
@@ -213,10 +222,10 @@ class Recorded:
         with self._lock:
             end = self._history_.now.offset
             if self._changed < end:
-                new = self._history_.changes(self._changed, end)
-                self._changes += [pa.Table.from_batches([batch], SCHEMA) for batch in new]
+                for batch in self._history_.changes(self._changed, end):
+                    self._changes.append(pa.Table.from_batches([batch], SCHEMA))
+                    self._forget()
                 self._changed = end
-                self._forget()
             if len(self._changes) > 16:
                 self._changes[:] = [pa.concat_tables(self._changes).combine_chunks()]
             return pa.concat_tables(self._changes) if self._changes else SCHEMA.empty_table()
@@ -261,5 +270,8 @@ class Recorded:
         if more > 0:
             yield f"{more} more damaged places were skipped; rayft scrub lists them."
         begin = self._history_.first.offset
+        if self._changes_since > begin:
+            since = self._changes_since
+            yield f"This log is long: changes are told from offset {since} on. Any moment can be looked at."
         if begin > 1:
             yield f"The log begins at offset {begin}: what was before it is not known."

@@ -1,7 +1,6 @@
 """The answers about the whole: what is shown, whether it is well, how the time is laid out, what is new."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,11 +11,11 @@ from starlette.responses import Response
 
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.slices import rows
+from actors.page.quorum import quorum_shown
 from actors.page.routes.asking import Place, moment, number, place, told
 from actors.page.routes.streams import Places, Streamed
 from actors.page.shown import FAILURES
 from actors.page.watched import Watched
-from actors.replay.columns.tables import uuid
 
 STREAMS_MAX = 64
 """How many pages may listen at once."""
@@ -73,7 +72,7 @@ def _now(watched: Watched, at: Moment) -> dict[str, Any]:
         "well": found.is_well,
         "sentence": found.sentence,
         "findings": [one._asdict() for one in found.findings],
-        "quorum": _quorum(watched, at),
+        "quorum": quorum_shown(watched.known, watched.asked, at),
         "brokers": {
             "columns": kept,
             "rows": away + rows(brokers.select(kept).slice(0, NAMED_BROKERS_MAX)),
@@ -96,50 +95,6 @@ def _away(partitions: pa.Table, brokers: pa.Table) -> list[list[Any]]:
     return [[one, False, False, None, [], counted[one], 0, 0, None] for one in sorted(counted.keys() - known)]
 
 
-def _quorum(watched: Watched, at: Moment) -> dict[str, Any]:
-    """The quorum: what it answers now, or what the log says of a past moment."""
-    listed = watched.known.table("controllers", at).to_pylist()
-    names = {one["controller"]: f"{e['host']}:{e['port']}" for one in listed for e in (one["endpoints"] or [])[:1]}
-    asked = watched.asked if at.is_now else None
-    if asked is not None and asked.quorum is not None:
-        told_ = asked.quorum
-        lead = next((one for one in told_.voters if one.id == told_.leader), None)
-        end = lead.log_end_offset if lead is not None else told_.high_watermark
-        return {
-            "source": "quorum",
-            "leader": told_.leader,
-            "epoch": told_.leader_epoch,
-            "high_watermark": told_.high_watermark,
-            "voters": [
-                {
-                    "id": one.id,
-                    "address": _address(told_.nodes.get(one.id)) or names.get(one.id),
-                    "directory_id": uuid(one.directory_id),
-                    "end": one.log_end_offset,
-                    "lag": max(0, end - one.log_end_offset) if one.log_end_offset >= 0 else None,
-                    "fetched_ms": one.last_fetch_ms,
-                    "caught_up_ms": one.last_caught_up_ms,
-                }
-                for one in told_.voters
-            ],
-            "observers": len(told_.observers),
-        }
-    leader = next((one["controller"] for one in listed if one["leader"]), -1)
-    return {
-        "source": "log",
-        "problem": asked.problem if asked is not None else "",
-        "leader": leader if asked is None else -1,
-        "epoch": None,
-        "high_watermark": None,
-        "voters": [{"id": one["controller"], "address": names.get(one["controller"]), "lag": None} for one in listed],
-        "observers": 0,
-    }
-
-
-def _address(listeners: list[tuple[str, str, int]] | None) -> str | None:
-    return f"{listeners[0][1]}:{listeners[0][2]}" if listeners else None
-
-
 async def timeline(request: Request) -> Response:
     """The whole time: how much happened when, and the marks."""
     count = number(request, "n", 400, STRETCHES_MAX, 1)
@@ -158,4 +113,4 @@ async def events(request: Request) -> Response:
 
 async def _pulses(here: Place) -> AsyncIterator[bytes]:
     async for pulse in here.watched.pulses():
-        yield b"data: " + json.dumps(pulse, separators=(",", ":")).encode() + b"\n\n"
+        yield pulse

@@ -13,7 +13,15 @@ export function h(tag, props, ...children) {
   return made;
 }
 
-export const fill = (to, ...children) => (to.replaceChildren(...children.flat(Infinity).filter(Boolean)), to);
+/** What an element is called, though its text changes: a view that is drawn anew has another one of that name. */
+const called = (one) => `${one.tagName} ${one.getAttribute("href") ?? one.ariaLabel ?? one.textContent.replace(/ [↑↓]$/, "")}`;
+/** Replaces what an element holds. What has the focus gives it to what is called the same then. */
+export function fill(to, ...children) {
+  const focused = document.activeElement, name = focused !== to && to.contains(focused) ? called(focused) : "";
+  to.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  if (name) [...to.querySelectorAll("a, button, input, select, summary")].find((one) => called(one) === name)?.focus({ preventScroll: true });
+  return to;
+}
 
 // ---- as text
 

@@ -99,10 +99,11 @@ export async function open(app, root) {
 
   const reload = () => load().catch((error) => fill(verdict, failed(error)));
   await load();
-  const timer = setInterval(() => app.isNow && app.about.live && !document.hidden && reload(), 2000);
+  // What moves comes with the events, made once for all pages. Nodes of a local cluster have no events.
+  const timer = setInterval(() => app.isNow && app.about.live && !document.hidden && reload(), app.about.has_nodes ? 2000 : 10000);
   return {
     update: reload,
-    pulse: (_, changed) => changed && reload(),
+    pulse: (told, changed) => (changed ? reload() : told.quorum && showQuorum(told.quorum)),
     close: () => { clearInterval(timer); load.end(); chart.close(); },
   };
 }

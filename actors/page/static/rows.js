@@ -1,6 +1,6 @@
 // A table that scrolls over any number of rows: it asks for the slices that are visible, and drops late answers.
 
-import { h, count, failed, empty } from "./kit.js";
+import { h, fill, count, failed, empty } from "./kit.js";
 
 const ROW = 32;
 const SLICE = 100;
@@ -92,7 +92,7 @@ export class Rows {
     this.shown = shown;
     this.grid = shown.map((one) => `minmax(${one.min ?? 80}px, ${one.grow ?? 0.001}fr)`).join(" ");
     this.head.style.gridTemplateColumns = this.grid;
-    this.head.replaceChildren(...shown.map((one) => this.heading(one)));
+    fill(this.head, shown.map((one) => this.heading(one)));
     this.box.classList.toggle("hidden", !this.total);
     this.spacer.style.height = `${Math.min(this.total * ROW, HEIGHT_MAX)}px`;
     this.fit();

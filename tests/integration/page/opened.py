@@ -84,8 +84,8 @@ class Page:
 
 
 @contextmanager
-def page(*words: str) -> Iterator[Page]:
-    """`rayft ui` with these words, at a free port."""
+def page(*words: str, patience_s: float = START_S) -> Iterator[Page]:
+    """`rayft ui` with these words, at a free port. `patience_s`: how long it may take until it is open."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("RAYFT_BOOTSTRAP", None)
     process = subprocess.Popen(
@@ -97,7 +97,7 @@ def page(*words: str) -> Iterator[Page]:
     reading = threading.Thread(target=lambda: printed.extend(iter(process.stdout.readline, "")))  # type: ignore[union-attr]
     reading.start()
     try:
-        yield Page(process, _address(process, printed), printed)
+        yield Page(process, _address(process, printed, patience_s), printed)
     finally:
         process.terminate()
         try:
@@ -109,15 +109,15 @@ def page(*words: str) -> Iterator[Page]:
         process.stdout.close()
 
 
-def _address(process: "subprocess.Popen[str]", printed: list[str]) -> str:
-    end = time.monotonic() + START_S
+def _address(process: "subprocess.Popen[str]", printed: list[str], patience_s: float) -> str:
+    end = time.monotonic() + patience_s
     while time.monotonic() < end:
         found = re.search(r"https?://\S+", "".join(printed))
         if found:
             return found[0]
         assert process.poll() is None, "".join(printed)
         time.sleep(0.02)
-    raise AssertionError(f"no address within {START_S} s: {printed}")
+    raise AssertionError(f"no address within {patience_s} s: {printed}")
 
 
 def until(what: Callable[[], Any], seconds: float = 30) -> Any:

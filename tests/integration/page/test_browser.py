@@ -88,6 +88,23 @@ def test_the_life_of_a_partition_opens_with_the_keyboard_and_closes_with_escape(
     walker.page.wait_for_selector("aside.drawer", state="detached")
 
 
+def test_what_has_the_focus_keeps_it_when_the_view_is_drawn_anew(
+    walker: Walker, cluster: rayft.Cluster, name: str
+) -> None:
+    walker.go("topics", "Topics")
+    walker.page.focus(".rows-head button >> text=partitions")
+    for arrow in ("↓", "↑"):
+        walker.page.keyboard.press("Enter")
+        walker.until(f"document.activeElement.innerText.trim() === 'partitions {arrow}'")
+    walker.go("now", "Well")
+    walker.page.focus("main .figure")
+    before = walker.text("main .figure")
+    with connect(cluster.bootstrap_servers) as kafka:
+        kafka.run(topics.create([topics.NewTopic(name, 1, 1)]))
+    walker.until(f"document.querySelector('main .figure').innerText !== {json.dumps(before)}")
+    assert walker.page.evaluate("document.activeElement === document.querySelector('main .figure')")
+
+
 def test_records_are_found_shown_and_obey_nothing(walker: Walker) -> None:
     walker.go("topics/t-walk", "t-walk")
     walker.page.fill("input[type=search]", '"order": 77,')

@@ -3,8 +3,11 @@ loses its active controller and a leader meanwhile, of Apache Kafka by its addre
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,8 +32,9 @@ from actors.host.client.blocking import connect
 from bench import apache
 from tests.integration.conftest import ROOT, everywhere
 from tests.integration.page.opened import Page, page, until
-from tests.integration.page.walking import chromium, walk
+from tests.integration.page.walking import Walker, chromium, views, walk, wrong
 from tests.integration.security.nodes import PLAIN
+from tests.unit.replay import metadata_logs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 TOPIC = "orders"
@@ -236,3 +240,140 @@ def test_files_of_apache_kafka(browser: Any, name: str, tmp_path: Path) -> None:
     with page(str(metadata_log(name, tmp_path))) as opened:
         topic = opened.rows("topics", n=1)[0]["topic"]
         walk(browser, opened, topic)
+
+
+# ---- what cannot be had is a sentence
+
+SETTLED = """![...document.querySelectorAll("main *")].some((one) => one.checkVisibility()
+    && [...one.childNodes].some((node) => node.nodeType === 3 && /^((reading|asking) )?…$/.test(node.data.trim())))
+  && !document.querySelector(".progress:not(.hidden)")"""
+"""Nothing is being waited for."""
+
+
+def test_no_view_waits_for_ever_where_every_node_is_gone(browser: Any) -> None:
+    with rayft.Cluster(controllers=1, brokers=2) as cluster:
+        servers = cluster.bootstrap_servers
+        with connect(servers) as kafka:
+            kafka.run(topics.create([topics.NewTopic(TOPIC, 3, 2)]))
+        everywhere(cluster, TOPIC, 3)
+        with page("-b", servers) as opened, browser.new_context() as context:
+            until(lambda: opened.get("/now")["quorum"]["source"] == "quorum")
+            nodes = (*cluster.controller_ids, *cluster.broker_ids)
+            for node in nodes:
+                cluster.kill(node, restart=False)
+            walker = Walker(context, opened)
+            walker.enter()
+            walker.page.wait_for_selector("h1:has-text('Not well: the quorum of controllers does not answer')")
+            for view, heading in views(TOPIC).items():
+                walker.go(view, heading)
+                walker.until(SETTLED)
+                if f"/{TOPIC}" in view:
+                    walker.page.wait_for_selector("main [role=alert]")
+                assert TOPIC in walker.text() or view not in ("topics", "partitions"), "what was known is shown"
+            assert wrong(walker, AWAY) == []
+            for node in nodes:
+                cluster.start_node(node)
+            walker.go("now", "Well")
+
+
+def test_files_that_are_damaged_and_then_deleted(browser: Any, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / GOLDEN.name)
+    (log,) = (tmp_path / GOLDEN.name).glob("*.log")
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    with page(str(tmp_path)) as opened, browser.new_context() as context:
+        walker = Walker(context, opened)
+        walker.enter()
+        walker.page.wait_for_selector(".notes >> text=Damaged bytes were skipped")
+        shutil.rmtree(tmp_path / GOLDEN.name)
+        walker.page.wait_for_selector(
+            ".notes >> text=The log cannot be read any more, so what is shown is what was read"
+        )
+        for view, heading in views(opened.rows("topics", n=1)[0]["topic"]).items():
+            walker.go(view, heading)
+            walker.until(SETTLED)
+        assert wrong(walker, ()) == []
+
+
+SIZE = 10_000_000_000
+
+
+def ten_gigabytes(folder: Path) -> int:
+    """A metadata log of SIZE bytes: the ISRs of 8,000 partitions change again and again. Returns where it ends."""
+    count, topic = 8_000, bytes(range(16))
+    whole = {
+        "topic_id": topic,
+        "replicas": [1, 2, 3],
+        "isr": [1, 2, 3],
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
+    broker = {"broker_epoch": 1, "fenced": False}
+    first = [
+        *(
+            (0, 3, "RegisterBrokerRecord", {**broker, "broker_id": n, "incarnation_id": bytes([n]) * 16})
+            for n in (1, 2, 3)
+        ),
+        (2, 0, "TopicRecord", {"name": TOPIC, "topic_id": topic}),
+        *((3, 1, "PartitionRecord", {**whole, "partition_id": number}) for number in range(count)),
+    ]
+    begun = metadata_logs.released(first, 0)
+    turns = [
+        metadata_logs.released(
+            [(5, 1, "PartitionChangeRecord", {"partition_id": n, "topic_id": topic, "isr": isr}) for n in range(count)]
+        ).data
+        for isr in ([1, 3], [1, 2, 3])
+    ]
+    path = metadata_logs.write(folder, [begun], metadata_logs.RELEASED) / f"{0:020}.log"
+    end = len(first)
+    with path.open("ab") as log:
+        while log.tell() < SIZE:
+            for data in turns:  # the checksum of a batch does not cover its offset
+                log.write(end.to_bytes(8, "big") + data[8:])
+                end += count
+    return end
+
+
+@pytest.fixture(scope="module")
+def long_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
+    """The directory of such a log, and where it ends."""
+    folder = tmp_path_factory.mktemp("long")
+    if shutil.disk_usage(folder).free < 2 * SIZE:
+        pytest.skip(f"{folder} has no room for a log of 10 GB")
+    try:
+        yield folder, ten_gigabytes(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_log_of_ten_gigabytes(browser: Any, long_log: tuple[Path, int]) -> None:
+    folder, end = long_log
+    with page(str(folder), patience_s=900) as opened, browser.new_context() as context:
+        assert f"{folder} is being opened, which takes a while" in "".join(opened.printed)
+        walker = Walker(context, opened)
+        walker.enter()
+        walker.page.wait_for_selector(".notes >> text=This log is long")
+        for view, heading in views(TOPIC).items():
+            walker.go(view, heading)
+            walker.until(SETTLED)
+        assert opened.get("")["extent"]["end"] == end and wrong(walker, ()) == []
+        for count, short in ((10_001, 8_000), (10_002, 0)):
+            told = opened.get("/tables/partitions", at=8_004 + 8_000 * count, where="under_replicated", n=1)
+            assert told["total"] == short, "any moment is exact"
+        status = Path(f"/proc/{opened.process.pid}/status").read_text()
+        own_mb = int(re.findall(r"RssAnon:\s+(\d+)", status)[0]) / 1024
+        assert own_mb < 1_000, f"{own_mb:.0f} MiB of its own"
+
+
+def test_a_page_that_is_interrupted_while_it_reads_ends(long_log: tuple[Path, int]) -> None:
+    """It read the rest of the log before it ended, half a minute or more."""
+    words = [sys.executable, "-m", "actors.command.cli", "ui", "--port", "0", str(long_log[0])]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None and "is being opened" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 1
+        finally:
+            process.kill()

@@ -2,15 +2,19 @@
 
 import random
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from actors import replay
+from actors.page.metadata import recorded as module
 from actors.page.metadata.recorded import Recorded
 from actors.page.metadata.slices import Wanted, chosen
 from actors.replay.columns import history
 from actors.replay.logs.files import NothingToRead
+from actors.replay.timeline.history import History
 from fastpath.records.scan import scan
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "kafka-4.3.1"
@@ -217,3 +221,38 @@ def test_a_log_that_cannot_be_read_anew_is_told_and_tried_again(
 
 def _gone(*_: object, **__: object) -> None:
     raise FileNotFoundError("gone meanwhile")
+
+
+def test_of_a_long_log_the_newest_changes_are_made_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All changes of a log of 10 GB took 27 GB before the old ones were forgotten."""
+    whole = Recorded(LOG)
+    every, end = whole.changes(), whole.extent().end
+    monkeypatch.setattr(module, "CHANGED_RECORDS_MAX", 1_100)
+    late = Recorded(LOG)
+    wanted = [row for row in every.to_pylist() if row["offset"] >= end - 1_100]
+    assert late.changes().to_pylist() == wanted != []
+    assert f"changes are told from offset {end - 1_100} on" in late.notes()[-1] and not whole.notes()
+
+
+def test_old_changes_are_forgotten_while_new_ones_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = Recorded(LOG)
+    rows = recorded.changes().combine_chunks().to_batches()[0]
+    monkeypatch.setattr(module, "CHANGES_MAX", 10)
+    recorded._changes, recorded._changed = [], 0
+
+    def pieces(*_: object) -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(rows), 5):
+            assert sum(map(len, recorded._changes)) < 15
+            yield rows.slice(first, 5)
+
+    monkeypatch.setattr(History, "changes", pieces)
+    assert recorded.changes().to_pylist() == rows.to_pylist()[-len(recorded.changes()) :]
+    assert 10 <= len(recorded.changes()) < 15
+
+
+def test_a_log_that_is_not_wanted_any_more_is_not_read_to_its_end() -> None:
+    def ended(_: int) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        Recorded(LOG, on_progress=ended)

@@ -1,0 +1,79 @@
+"""When readers hear that something is new, and that it is made once for all of them."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from actors.page import watched as module
+from actors.page.metadata.moments import Extent, Moment
+from actors.page.verdict import Verdict
+from actors.page.watched import Watched
+
+
+class Known:
+    """A log that grows by records that change nothing, and sometimes by one that does."""
+
+    def __init__(self) -> None:
+        self.end = self.touched = 1
+
+    def moment(self, at: str) -> Moment:
+        return Moment(self.end, 0, True)
+
+    def extent(self) -> Extent:
+        return Extent(0, self.end, 0, 0, self.touched)
+
+    def notes(self) -> list[str]:
+        return []
+
+    def table(self, name: str, moment: Moment) -> pa.Table:
+        return pa.table({})
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The offsets of which a verdict was made."""
+    found: list[int] = []
+
+    def verdict(known: Known, moment: Moment, asked: object) -> Verdict:
+        found.append(moment.offset)
+        return Verdict(True, "Well.", [])
+
+    monkeypatch.setattr(module, "verdict", verdict)
+    monkeypatch.setattr(module, "QUIET_S", 0.3)
+    monkeypatch.setattr(module, "PULSE_S", 0.0)
+    yield found
+
+
+def test_an_event_is_made_once_however_many_hear_it(made: list[int]) -> None:
+    async def run() -> list[bytes]:
+        watched = Watched("x", Known())  # type: ignore[arg-type]
+        readers = [watched.pulses() for _ in range(10)]
+        first = await asyncio.gather(*(anext(one) for one in readers))
+        watched.known.end = watched.known.touched = 2  # type: ignore[attr-defined]
+        await watched.tell()
+        return [*first, *await asyncio.gather(*(anext(one) for one in readers))]
+
+    events = asyncio.run(run())
+    assert made == [1, 2] and len(set(events)) == 2
+    assert json.loads(events[0].removeprefix(b"data: "))["sentence"] == "Well."
+
+
+def test_records_that_change_nothing_wake_nobody(made: list[int]) -> None:
+    async def run() -> None:
+        known = Known()
+        watched = Watched("x", known)  # type: ignore[arg-type]
+        reader = watched.pulses()
+        await anext(reader)
+        await watched.tell_if_touched()
+        await anext(reader)
+        for known.end in range(2, 50):
+            await watched.tell_if_touched()
+        assert watched._version == 1
+        known.touched = known.end
+        await watched.tell_if_touched()
+        assert b'"end":49' in await anext(reader) and watched._version == 2
+
+    asyncio.run(run())
