@@ -1,10 +1,11 @@
 """How long a node's loop is held while a snapshot of the metadata is loaded, in processor time and without sockets.
 
-`python -m bench.snapshot_turns [--partitions 1000000] [--per-topic 10]`
+`python -m bench.snapshot_turns [--partitions 1000000] [--per-topic 10] [--replicas 50000]`
 
 Whole nodes in the simulator's world (`tests/simulator/world.py`), on disks in memory. A controller starts from a snapshot; a
 broker and a controller that does not vote begin with nothing and are sent it; they are cut off while the log grows, and are
-sent another one while they serve. The pause is the longest turn of a node's loop: a client that asks waits for it.
+sent another one while they serve. At last a broker that hosts many replicas compares them with a snapshot. The pause is the
+longest turn of a node's loop: a client that asks waits for it.
 """
 
 import argparse
@@ -24,8 +25,11 @@ from actors.metadata.ops import ConfigSet, FeatureSet, PartitionsSet, TopicSet
 from actors.metadata.snapshot import encode
 from actors.node.node import Node
 from actors.node.runtime.storage import Storage
+from actors.raft import SnapshotId
 from actors.settings.node_config import node_config
+from bench.broker_turns import assigned, taken
 from tests.simulator.world import Process, World
+from tests.unit.node.roles.broker.lab import Lab
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 HOST = "127.0.0.1"
@@ -179,13 +183,39 @@ def measured(partitions: int, per_topic: int) -> tuple[list[Row], int]:
     return rows, bench.size
 
 
+def compared(replicas: int) -> Row:
+    """A broker that hosts so many replicas takes a snapshot over and compares them with it."""
+    lab, row = Lab(1), Row(f"a broker with {replicas:,} replicas")
+    assigned(lab, replicas)
+    taken(lab)
+    broker = lab.broker(1)
+    image = broker.cache.image
+    whole, end = b"".join(map(bytes, encode(image.pin(), 1, 2, 5, None))), image.next_offset
+    del image
+    for _ in broker.loading(whole, SnapshotId(end, 1)):
+        pass
+    set_aside()
+
+    def turn(act: Any) -> None:
+        begin = time.thread_time()
+        act()
+        row.turns.append((time.thread_time() - begin) * 1000)
+
+    turn(broker.loaded)
+    while broker.applier.compares:
+        turn(lab.nodes[1].turn)
+    return row
+
+
 def main(arguments: list[str]) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.snapshot_turns", description=__doc__.split("\n")[0])
     parser.add_argument("--partitions", type=int, default=1_000_000)
     parser.add_argument("--per-topic", type=int, default=10)
+    parser.add_argument("--replicas", type=int, default=50_000)
     given = parser.parse_args(arguments)
     rows, size = measured(given.partitions, given.per_topic)
+    rows.append(compared(given.replicas))
     table = Table(title=f"{given.partitions:,} partitions, a snapshot of {size / (1 << 20):.0f} MB")
     for heading in ("", "before the loop, ms", "turns", "longest, ms", "next, ms", "all, ms"):
         table.add_column(heading, justify="right" if heading else "left")

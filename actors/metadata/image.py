@@ -67,8 +67,8 @@ NAMES_SORTED = 1 << 13
 NAMES_SAMPLED = 1 << 14
 """About how many names of all are compared to find where one slice of a load ends and the next begins."""
 
-TOPICS_A_SLICE = 1 << 14
-"""Room for so many topics is made before a slice of a load."""
+FEW_TOPICS = 1 << 14
+"""A table of so many topics is freed in no time."""
 NAMES_AT_ONCE = 256
 """How many names are taken out of the order at once where topics are walked over."""
 
@@ -231,11 +231,11 @@ class Image(Columns):
             image._producer_ids[0] = pin.producer_ids
         return image
 
-    def make_room(self) -> Iterator[None]:
+    def make_room(self, more: int) -> Iterator[None]:
         """Get room for the topics of the next slice of a load, a table in a slice: one that has a million grows for tens of
         milliseconds."""
         for table in (self._by_id, self._by_name):
-            if table.make_room(TOPICS_A_SLICE):
+            if table.make_room(more):
                 yield
 
     # ---- readers
@@ -690,7 +690,7 @@ def let_go(image: Image) -> Iterator[None]:
     tables = [image._by_id, image._by_name]
     del image
     while tables:
-        if len(tables[-1]) > TOPICS_A_SLICE:
+        if len(tables[-1]) > FEW_TOPICS:
             yield
         tables.pop()
     columns = pin.columns

@@ -190,12 +190,13 @@ def loading(
     voters: Voters | None = None
     kraft_version, last_timestamp_ms = 0, -1
     complete = False
-    room = SLICE_BYTES
+    room, topics = SLICE_BYTES, 0
     image.begin_load()
     for batch in verified_batches(data):
         if room <= 0:
             yield
-            yield from image.make_room()
+            more, topics = image.topic_count - topics, image.topic_count
+            yield from image.make_room(more + more // 4)
             room = SLICE_BYTES
         room -= len(batch.data)
         if complete or (last_timestamp_ms < 0 and not is_control(batch.data)):

@@ -106,7 +106,8 @@ class LoadingFaults(AimedFaults):
 
 def in_slices() -> Sequence[Patch]:
     """A batch a slice, then a replica a slice, and time between two."""
-    whole, deadline_ms, compare = Snapshotting._slices, QuorumReplica.deadline_ms, MetadataApplier._compare
+    whole, deadline_ms = Snapshotting._slices, QuorumReplica.deadline_ms
+    compare, due_ms = MetadataApplier._compare, BrokerRole.deadline_ms
 
     def slowly(self: Snapshotting, *given: Any) -> Iterator[None]:
         for _ in chain(whole(self, *given), (None,)):
@@ -123,14 +124,16 @@ def in_slices() -> Sequence[Patch]:
     def rests(self: QuorumReplica) -> int:
         return max(deadline_ms(self), self._runtime.now.mono_ms + REST_MS) if self.loading else deadline_ms(self)
 
+    def compares(self: BrokerRole) -> int:
+        return max(due_ms(self), self._runtime.now.mono_ms + REST_MS) if self.applier.compares else due_ms(self)
+
     return [
         instead(snapshots, "SLICE_BYTES", 1),
         instead(Snapshotting, "_slices", slowly),
         instead(QuorumReplica, "deadline_ms", rests),
         instead(metadata_publisher, "COMPARED_A_TURN", 1),
         instead(MetadataApplier, "_compare", compared),
-        # A turn that comes for another reason does the next slice.
-        instead(MetadataApplier, "compares", False),
+        instead(BrokerRole, "deadline_ms", compares),
     ]
 
 

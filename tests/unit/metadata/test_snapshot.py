@@ -284,7 +284,6 @@ def test_a_snapshot_that_is_loaded_in_slices_is_the_same(monkeypatch, size):
     monkeypatch.setattr(snapshot, "SLICE_BYTES", 1)
     monkeypatch.setattr(images, "NAMES_SORTED", 16)
     monkeypatch.setattr(images, "NAMES_SAMPLED", 64)
-    monkeypatch.setattr(images, "TOPICS_A_SLICE", 8)
     image = Image()
     image.replay(0, FeatureSet("metadata.format", 2))
     for number in range(size):
@@ -308,7 +307,7 @@ def test_a_snapshot_that_is_loaded_in_slices_is_the_same(monkeypatch, size):
 
 
 def test_an_image_that_is_freed_in_slices_disturbs_nobody_who_reads_it_still(monkeypatch):
-    monkeypatch.setattr(images, "TOPICS_A_SLICE", 8)
+    monkeypatch.setattr(images, "FEW_TOPICS", 8)
     image = Image()
     for number in range(9000):
         image.replay(image.next_offset, TopicSet(f"t{number}", number.to_bytes(16)))

@@ -211,7 +211,7 @@ class BrokerRole(BrokerParts):
         if not self.logs.closing:
             self.applier.go_on()
         self.heartbeats.tick(now)
-        if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
+        if caught_up and self.heartbeats.was_serving and not (self.logs.claims.settled or self.applier.compares):
             self.logs.claims.retire_unclaimed(self.replicas.offline)
         if self.replicas.look_again is not None:
             self.replicas.go_on(now.mono_ms)

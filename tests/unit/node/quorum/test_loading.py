@@ -14,7 +14,7 @@ from actors.ports import Batch, DiskFull
 from actors.raft import Role as RaftRole
 from actors.raft import SnapshotId
 from tests.unit.node.quorum.quorum_cluster import Cluster, Recorder, Replica
-from tests.unit.node.quorum.test_replica import grow, snapshot, values
+from tests.unit.node.quorum.test_replica import Refused, grow, snapshot, values
 
 
 class Slow(Recorder):
@@ -222,3 +222,29 @@ def test_a_snapshot_that_rots_while_it_is_loaded_ends_the_node_and_what_it_knew_
     assert broker.stopped_with is not None and broker.stopped_with[0] == 1
     assert "cannot be loaded" in broker.stopped_with[1] and ".checkpoint" in broker.stopped_with[1]
     assert values(broker) == known and not any(one.startswith("load") for one in role.events)
+
+
+@pytest.mark.parametrize("controls", [False, True])
+def test_a_broker_waits_for_a_descriptor_to_load_and_a_controller_lets_others_do_it(controls: bool) -> None:
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    cluster.append("before")
+    assert cluster.run(1000, cluster.settled)
+    node = next(node for id, node in cluster.nodes.items() if (id == 101) is not controls and node is not leader)
+    node.kill()
+    grow(cluster, leader, 3)
+    refused = Refused("read", ".checkpoint", errno.EMFILE)
+    node.start()
+    node.disk.fault = refused.fault
+    if controls:
+        assert cluster.run(20_000, lambda: not node.alive)
+        assert node.stopped is not None and "cannot be loaded" in node.stopped and len(refused.paths) == 1
+        return
+    assert cluster.run(20_000, lambda: len(refused.paths) == 1)
+    cluster.run(200)
+    assert len(refused.paths) == 1 and node.quorum.deadline_ms() > cluster.time_ms, "it does not spin"
+    assert sum("is not loaded until there is a descriptor" in line for line in node.lines) == 1
+    cluster.append("last")
+    assert cluster.run(20_000, lambda: len(refused.paths) > 2 and cluster.settled()), "the fault ends by itself"
+    assert values(node)[-1] == "last" and node.role.begun[-1] == node.role.begun[0]

@@ -189,3 +189,38 @@ def test_a_broker_that_stops_amid_a_comparison_stops_in_order(monkeypatch: pytes
     lab.pass_ms(2_000)
     compared(lab)
     assert lab.partition(1, 0, "gone") is None
+
+
+def test_files_that_a_snapshot_assigns_are_not_removed_before_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start has found files of replicas that were moved away, and then back: the snapshot says so. It also says that this
+    broker is registered, so that it serves before everything is compared."""
+    monkeypatch.setattr(metadata_publisher, "COMPARED_A_TURN", FEW)
+    lab = Lab(2)
+    lab.topic([1, 2], partitions=MANY)
+    for number in range(MANY):
+        lab.produce(2, b"x", number=number)
+        lab.produce(1, b"x", number=number)
+    lab.settle()
+    lab.crash(1)
+    numbers, epochs = range(MANY), [3] * MANY
+    away = ops.PartitionsSet(TOPIC_ID, numbers, [[2]] * MANY, [[2]] * MANY, leader_epoch=epochs, partition_epoch=epochs)
+    lab.commit(away)
+    lab.hold_heartbeats = True
+    lab.start(1)
+    lab.nodes[1].turn()
+    broker = lab.broker(1)
+    assert broker.logs.in_use and not broker.logs.claims.settled and len(broker.logs.claims.unclaimed) == MANY
+    lab.cut = {1}
+    epochs = [4] * MANY
+    lab.commit(
+        ops.PartitionsSet(TOPIC_ID, numbers, [[1, 2]] * MANY, [[2]] * MANY, leader_epoch=epochs, partition_epoch=epochs)
+    )
+    load_into(broker, *snapshot_of(lab))
+    broker.heartbeats.was_serving = True
+    monkeypatch.setattr(broker.heartbeats, "tick", lambda now: None)
+    lab.nodes[1].turn()
+    assert broker.applier.compares and not broker.logs.claims.settled
+    compared(lab)
+    lab.nodes[1].turn()
+    assert broker.logs.claims.settled
+    assert [lab.partition(1, number).log.log_end_offset for number in range(MANY)] == [1] * MANY
