@@ -16,6 +16,7 @@ This file alone decides what is believed. Rules:
 4. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
    below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
+   One that reaches beyond where the next begins is cut there: it is of an older history.
 5. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
    the next flush: no log needs room to be opened.
 6. A segment whose log file is named `.swap` is whole, and takes the place of all that begin inside it; its indexes may be
@@ -147,7 +148,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
     lasts: Lasts = {}
     if not clean:
         _close_holes(log, recovery_point, leftovers, lasts, mended.cuts)
-    scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended)
+    scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended, lasts)
     cuts = mended.cuts
     _remove(log, leftovers)
     log.active = log.segments[-1]
@@ -302,7 +303,7 @@ def _numbers(names: list[str], ending: str) -> dict[int, int]:
     return numbers
 
 
-def _scan(log: PartitionLog, trusted: int, mended: Mended) -> int:
+def _scan(log: PartitionLog, trusted: int, mended: Mended, lasts: Lasts) -> int:
     """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end. Adds to `mended`.
     Returns how many bytes were looked at."""
     segments, cuts, scanned = log.segments, mended.cuts, 0
@@ -310,7 +311,7 @@ def _scan(log: PartitionLog, trusted: int, mended: Mended) -> int:
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
         end = NO_LIMIT if last else segments[place + 1].base_offset
-        if end < trusted:
+        if end < trusted and (segment not in lasts or lasts[segment][0] <= end):
             continue
         while True:
             index, position = segment.resume_index(trusted)
@@ -322,7 +323,12 @@ def _scan(log: PartitionLog, trusted: int, mended: Mended) -> int:
             mended.offsets.append(said)
         segment.index = index
         log.log_end_offset = found.next_offset
-        if found.fault is not None and not last and log.log_start_offset < end and found.next_offset < trusted:
+        if (
+            found.fault is not None
+            and log.log_start_offset < end
+            and found.next_offset < min(trusted, end)
+            and not last
+        ):
             # All of it was durable once. Cut off it would leave a hole that nobody sees; as it is, readers find out.
             log.damaged = f"{found.fault} at byte {found.position} of {segment.path(LOG)}"
         elif found.fault is not None:

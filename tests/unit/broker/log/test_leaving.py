@@ -9,6 +9,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.retention import drop_segments
 from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFull, Sync
+from fastpath.records import batch
 from tests.simulator.disk import Change, VirtualDisk
 from tests.unit.broker.log import logs
 from tests.unit.broker.log.logs import build, content, flush, put
@@ -174,3 +175,26 @@ def test_a_segment_that_cannot_be_read_was_not_in_front_of_the_log() -> None:
     disk.corrupt(log.segments[1].path(".log"), 16)  # its magic
     again = logs.reopen(log, log_start_offset=0).log
     assert again.damaged is not None and (again.log_start_offset, again.log_end_offset) == (0, 16)
+
+
+def test_what_a_new_segment_has_passed_does_not_come_back_beside_it() -> None:
+    """The log began anew within what it had. A power cut has kept the new file, and not that the old one has left: a reader
+    got old records in the place of new ones."""
+    log = logs.new()
+    for number in range(4):
+        put(log, build(timestamp_ms=1_000 + number))
+    flush(log)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    truncate_fully(log, 1)
+    disk.crash(None, keeps=lambda change: False)
+    disk.sync(Sync(0, [disk.open(f"{logs.DIRECTORY}/{1:020d}.log", create=True)], []))
+    again = logs.reopen(log, recovery_point=4, log_start_offset=0)
+    assert (
+        again.log.log_end_offset == 1 and again.log.damaged is None and [cut.reason for cut in again.cuts] == ["stale"]
+    )
+    for _ in range(5):
+        put(again.log, build(timestamp_ms=9_000))
+    assert [one.max_timestamp for one in batch.headers(content(again.log))] == [1_000, *[9_000] * 5]
+    flush(again.log)
+    assert content(logs.reopen(again.log).log) == content(again.log)
