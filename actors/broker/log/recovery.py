@@ -23,7 +23,7 @@ This file alone decides what is believed. Rules:
    named `.cleaned` still. One whose log file is named `.cleaned` is not, and goes. A `.txnindex.swap` whose log has its name
    already is that log's. What goes is gone for good before a name is given: see `cleaner.py`.
 7. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
-   others a file that is not sound is.
+   others a file that is not sound is, and one that may have been lost.
 8. Where a log that is not compacted has gaps above the recovery point it is sparse from then on.
 9. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
@@ -53,6 +53,8 @@ from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
 LEFTOVERS = (DELETED, CLEANED, ".tmp")
+LEFT_INDEX = rf"([0-9]{{20}}){escape(TRANSACTION_INDEX)}\..*{escape(DELETED)}"
+"""The name of an index of aborted transactions that has left its log."""
 
 Lasts = dict[Segment, tuple[int, int]]
 """The result of `find_last` for each segment, before anything was cut."""
@@ -77,16 +79,18 @@ class RemovedBytes(NamedTuple):
 class Mended:
     """What a start has changed of one log so far, if it has to be tried again."""
 
-    __slots__ = ("cuts", "offsets")
+    __slots__ = ("cuts", "doubtful", "offsets")
 
     def __init__(self) -> None:
         """A start that has changed nothing yet."""
+        self.doubtful: set[int] = set()
+        """The base offsets of segments that may have lost an index of aborted transactions."""
         self.cuts: list[RemovedBytes] = []
         self.offsets: list[str] = []
         """Sentences about first offsets that were put back."""
 
     def __bool__(self) -> bool:
-        return bool(self.cuts or self.offsets)
+        return bool(self.cuts or self.offsets or self.doubtful)
 
 
 class Recovered(NamedTuple):
@@ -134,8 +138,10 @@ def recover(
 def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, mended: Mended) -> Recovered:
     disk, directory, settings = log.disk, log.directory, log.settings
     log_start_offset = log.log_start_offset
-    doubtful = _finish_swaps(log)
+    mended.doubtful |= _finish_swaps(log)
     bases, aborting, leftovers = _tidy(log)
+    # A power cut may keep that an index has left, and not that its segment has.
+    mended.doubtful |= {int(one[1]) for name in leftovers if (one := fullmatch(LEFT_INDEX, name))} - aborting
     if not bases:
         _remove(log, leftovers)
         if log_start_offset > 0:
@@ -169,7 +175,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         log.damaged = log.damaged or error.reason
     log.refuse()
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
-    damaged = _index_aborted(log, unsure, learnt, indexed, doubtful)
+    damaged = _index_aborted(log, unsure, learnt, indexed, mended.doubtful)
     return Recovered(log, tuple(cuts), scanned, (*mended.offsets, *damaged))
 
 

@@ -109,7 +109,7 @@ FOUND_BY: dict[Callable[[], Sequence[Patch]], tuple[Callable[[], None], str]] = 
         enumeration.test_a_move_that_a_start_interrupts_takes_what_there_is_then,
         "what was cleaned away is back",
     ),
-    names_behind_a_cut_are_never_made_durable: (faults_of("truncate and pass"), "old records behind a cut"),
+    names_behind_a_cut_are_never_made_durable: (faults_of("truncate and pass"), "stale at byte"),
     what_cannot_be_removed_is_forgotten: (shortages_of("follow another leader a little"), "the next start finds"),
     names_stay_changed_in_part: (
         lambda: shortage.test_a_log_goes_on_where_its_caller_has_given_up("retain"),

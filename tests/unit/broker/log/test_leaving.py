@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.recovery import Mended
 from actors.broker.log.retention import drop_segments
 from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFull, Sync
@@ -13,6 +14,7 @@ from fastpath.records import batch
 from tests.simulator.disk import Change, VirtualDisk
 from tests.unit.broker.log import logs
 from tests.unit.broker.log.logs import build, content, flush, put
+from tests.unit.broker.log.transactions import aborted, end, write
 
 Job = Callable[[], object]
 
@@ -198,3 +200,34 @@ def test_what_a_new_segment_has_passed_does_not_come_back_beside_it() -> None:
     assert [one.max_timestamp for one in batch.headers(content(again.log))] == [1_000, *[9_000] * 5]
     flush(again.log)
     assert content(logs.reopen(again.log).log) == content(again.log)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_an_index_of_aborted_transactions_that_has_left_alone_is_built_again(cut: bool) -> None:
+    """A power cut has kept its new name, and not that of its segment. Readers of what was committed got aborted records."""
+    log = logs.new(segment_bytes=400)
+    for number in range(8):
+        write(log, 7, number)
+        end(log, 7, commit=False)
+    flush(log)
+    wanted = aborted(log, 0, log.log_end_offset)
+    assert len(wanted) == 8 and len(log.segments) > 3
+    if cut:
+        truncate_to(log, log.segments[1].base_offset)
+    else:
+        drop_segments(log, 2)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.crash(None, keeps=lambda change: ".txnindex" in change.old)
+    disk.fault = lambda operation, path: (
+        errno.EMFILE * (operation == "open" and path.endswith("leader-epoch-checkpoint"))
+    )
+    mended = Mended()
+    with pytest.raises(DiskFull):  # nor does a try in vain forget it
+        logs.reopen(log, recovery_point=16, log_start_offset=0, mended=mended)
+    disk.fault = None
+    again = logs.reopen(log, recovery_point=16, log_start_offset=0, mended=mended).log
+    kept = [one for one in wanted if one[1] < again.log_end_offset]
+    assert aborted(again, 0, again.log_end_offset) == kept and len(kept) > 1 and again.log_start_offset == 0
+    flush(again)
+    assert aborted(logs.reopen(again).log, 0, again.log_end_offset) == kept
