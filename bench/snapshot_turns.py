@@ -176,6 +176,8 @@ def measured(partitions: int, per_topic: int) -> tuple[list[Row], int]:
     bench.grow()
     rows.append(bench.run("a broker that was cut off", 101, lambda: bench.loads(101) == 2, bench.world.heal))
     bench.world.run_until(lambda: bench.loads(2) == 2, 600_000)
+    broker.kill()
+    rows.append(bench.run("a broker starts", 101, lambda: bench.loads(101) == 1, broker.start))
     for node in (two, broker):
         bench.world.block("n1", node.name)
     bench.grow()
