@@ -67,6 +67,8 @@ NAMES_SORTED = 1 << 13
 NAMES_SAMPLED = 1 << 14
 """About how many names of all are compared to find where one slice of a load ends and the next begins."""
 
+SLOTS_A_SLICE = 1 << 18
+"""How many slots of a table that grows are looked at in a slice of a load."""
 FEW_TOPICS = 1 << 14
 """A table of so many topics is freed in no time."""
 NAMES_AT_ONCE = 256
@@ -232,10 +234,10 @@ class Image(Columns):
         return image
 
     def make_room(self, more: int) -> Iterator[None]:
-        """Get room for the topics of the next slice of a load, a table in a slice: one that has a million grows for tens of
+        """Get room for the topics of the next slice of a load, in slices: a table that has a million grows for tens of
         milliseconds."""
         for table in (self._by_id, self._by_name):
-            if table.make_room(more):
+            while table.make_room(more, SLOTS_A_SLICE):
                 yield
 
     # ---- readers

@@ -41,6 +41,7 @@ cdef class RowTable:
             for place in range(self.mask + 1):
                 Py_XDECREF(self.slots[place].key)
             free(self.slots)
+        free(self.larger)
 
     def __len__(self):
         return self.size
@@ -63,19 +64,33 @@ cdef class RowTable:
 
     cdef int grow(self) except -1:
         """Twice as many slots. Raises MemoryError: nothing has changed."""
-        cdef Py_ssize_t place, to, mask = 2 * self.mask + 1
-        cdef Slot* more = <Slot*>calloc(mask + 1, sizeof(Slot))
-        if more == NULL:
-            raise MemoryError
-        for place in range(self.mask + 1):
+        return self.move(self.mask + 1)
+
+    cdef int move(self, Py_ssize_t most) except -1:
+        """Move the keys of the next slots, at most so many, into twice as many slots. Raises MemoryError: nothing has
+        changed."""
+        cdef Py_ssize_t place, to, mask = 2 * self.mask + 1, end = min(self.moved + most, self.mask + 1)
+        cdef Slot* larger = self.larger
+        if larger == NULL:
+            larger = self.larger = <Slot*>calloc(mask + 1, sizeof(Slot))
+            if larger == NULL:
+                raise MemoryError
+        for place in range(self.moved, end):
             if self.slots[place].key != NULL:
                 to = self.slots[place].hash & mask
-                while more[to].key != NULL:
+                while larger[to].key != NULL:
                     to = (to + 1) & mask
-                more[to] = self.slots[place]
-        free(self.slots)
-        self.slots, self.mask = more, mask
+                larger[to] = self.slots[place]
+        self.moved = end
+        if end > self.mask:
+            free(self.slots)
+            self.slots, self.mask, self.larger, self.moved = larger, mask, NULL, 0
         return 0
+
+    cdef void stay(self) noexcept:
+        """Give up a move that is under way, since a slot changes."""
+        free(self.larger)
+        self.larger, self.moved = NULL, 0
 
     cdef int take_out(self, Py_ssize_t place) except -1:
         """Free a slot. One behind it moves up unless its own place lies between the two."""
@@ -93,14 +108,13 @@ cdef class RowTable:
         Py_XDECREF(gone)
         return 0
 
-    def make_room(self, Py_ssize_t more):
-        """Get as many slots as `more` keys will need. Returns whether that was work to do: a table of a million keys takes
-        tens of milliseconds."""
-        cdef bint grown = False
-        while (self.size + more) * PARTS > (self.mask + 1) * FULL_PARTS:
-            self.grow()
-            grown = True
-        return grown
+    def make_room(self, Py_ssize_t more, Py_ssize_t most):
+        """Get as many slots as `more` keys will need, by looking at `most` slots at once: a table of a million keys takes tens
+        of milliseconds. Returns whether there was work to do; then it is called again before anything is put."""
+        if self.larger == NULL and (self.size + more) * PARTS <= (self.mask + 1) * FULL_PARTS:
+            return False
+        self.move(most)
+        return True
 
     cpdef int32_t get(self, object key, int32_t otherwise=-1) except? -2:
         cdef Slot* slot = &self.slots[self.place_of(key, <uint32_t>hash(key))]
@@ -111,6 +125,8 @@ cdef class RowTable:
         cdef Py_ssize_t place
         if row < -1:
             raise ValueError(f"row {row} of {key!r}; a row is 0 or more, and -1 takes the key out")
+        if self.larger != NULL:
+            self.stay()
         place = self.place_of(key, low)
         if row < 0:
             return self.take_out(place) if self.slots[place].key != NULL else 0

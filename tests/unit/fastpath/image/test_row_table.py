@@ -96,3 +96,29 @@ def test_what_is_no_row_is_refused():
     with pytest.raises(TypeError):
         table.put([], 1)
     assert len(table) == 0 and "a" not in table
+
+
+@given(st.lists(st.integers(0, 40) | st.tuples(st.sampled_from(KEYS), st.just(-1) | st.integers(0, 9)), max_size=60))
+def test_a_table_that_grows_in_slices_has_what_its_twin_has(changes):
+    """Numbers are slots that are looked at; a change amid them gives the larger table up."""
+    table, slow = RowTable(), SlowTable()
+    for change in changes:
+        if isinstance(change, int):
+            table.make_room(len(KEYS), change)
+        else:
+            table.put(*change)
+            slow.put(*change)
+        assert len(table) == len(slow.rows) and all(table.get(key) == slow.get(key) for key in KEYS)
+
+
+def test_room_is_made_in_slices_until_there_is_enough():
+    table = RowTable()
+    for number in range(1000):
+        table.put(str(number), number)
+    slices = 0
+    while table.make_room(5000, 256):
+        slices += 1
+    assert slices == 2048 // 256 + 4096 // 256 and not table.make_room(5000, 256)
+    for number in range(1000, 6000):
+        table.put(str(number), number)
+    assert not table.make_room(0, 1) and [table.get(str(number)) for number in range(6000)] == list(range(6000))
