@@ -152,6 +152,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         if base in aborting:
             log.segments[-1].aborted.claim()
     lasts: Lasts = {}
+    found = _numbers(leftovers, CUT), _numbers(leftovers, FRONT)
+    log.names.go_on_from(max((number for numbers in found for number in numbers.values()), default=0))
     if not clean:
         _close_holes(log, recovery_point, leftovers, lasts, mended.cuts)
     scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended, lasts)
@@ -263,7 +265,6 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
     was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
     nothing tells which. Adds to `lasts` what it has read of each segment, and to `cuts`."""
     cut, gone, unsaid = (_numbers(leftovers, ending) for ending in (CUT, FRONT, DELETED))
-    log.names.go_on_from(max((*cut.values(), *gone.values()), default=0))
     segments, front = log.segments, 0
     for segment in segments:
         lasts[segment] = segment.find_last()
