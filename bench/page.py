@@ -15,7 +15,8 @@ of all controllers to the event that tells it; how long a page takes to start th
 (load) what the page costs a cluster that is full: a producer writes as fast as it can, and windows in which the page's
 process is stopped (SIGSTOP) take turns with windows in which it runs and one browser has it open, and with windows of ten.
 Each browser hears the events and asks what the page asks in the view with which it opens, as often. What is told is the
-ratio of the medians of the records written, and that of the CPU time of the page's process.
+ratio of the medians of the records written, that of the CPU time of the page's process, and the CPU time that the nodes
+need for a record, which other work on the machine changes less.
 
 (day) a log of one day of an active controller, two records a second that change nothing and one change in ten seconds, and
 a day of samples of 10,000 partitions: what the page holds, against what docs/page.md states.
@@ -53,13 +54,23 @@ from tests.unit.replay import metadata_logs
 ROOT = Path(__file__).parent.parent
 CASES = ("files", "told", "load", "day")
 TOPIC = "full"
-ASKED = {"/api/v1/now": 10.0, "/api/v1/timeline": 10.0}
+ASKED = {"/api/v1/now": 30.0, "/api/v1/timeline": 30.0}
 """What an open page asks beside the events, and how often, s: see actors/page/static/now.js and app.js."""
 DAY_S = 86_400
 ID = bytes(range(16))
 SERIES = 10_000
 Told = tuple[str, tuple[int, int], dict[str, Any]]
 """A record of the metadata: its name, (type, version), and its fields."""
+
+
+def cpu_ms(*pids: int) -> float:
+    """The CPU time of all threads of some processes so far, ms."""
+    found = 0.0
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                found += int(task.read_text().split()[0]) / 1e6
+    return found
 
 
 class Page:
@@ -95,11 +106,7 @@ class Page:
 
     def cpu_ms(self) -> float:
         """The CPU time of all threads of the process so far, ms."""
-        found = 0.0
-        for task in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
-            with contextlib.suppress(OSError):
-                found += int(task.read_text().split()[0]) / 1e6
-        return found
+        return cpu_ms(self.process.pid)
 
     def events(self, conn: http.client.HTTPConnection | None = None) -> Iterator[dict[str, Any]]:
         """What is new, as it comes."""
@@ -254,7 +261,7 @@ class Browser:
 
     def _ask(self) -> None:
         own = Page(self._opened.process, "http://{}:{}/?token={}".format(*self._opened.where, self._opened.token))
-        due = dict.fromkeys(ASKED, time.monotonic() + random.random())
+        due = {path: time.monotonic() + random.random() * every for path, every in ASKED.items()}
         while not self._ended.wait(0.05):
             for path in [one for one, at in due.items() if at <= time.monotonic()]:
                 own.get(path)
@@ -298,36 +305,41 @@ def load(pairs: int, window_s: float) -> dict[str, Any]:
         producer.start()
         try:
             with page("-b", servers) as (opened, _):
-                return _windows(opened, count, pairs, window_s)
+                return _windows(opened, sorted(set(cluster.pids.values())), count, pairs, window_s)
         finally:
             producer.kill()
             producer.join()
 
 
-def _windows(opened: Page, count: Any, pairs: int, window_s: float) -> dict[str, Any]:
+def _windows(opened: Page, nodes: list[int], count: Any, pairs: int, window_s: float) -> dict[str, Any]:
     rates: dict[int, list[float]] = {0: [], 1: [], 10: []}
     works: dict[int, list[float]] = {0: [], 1: [], 10: []}
+    efforts: dict[int, list[float]] = {0: [], 1: [], 10: []}
     time.sleep(window_s)  # until the load has settled
     for number in range(pairs):
         for pages in sorted(rates, reverse=bool(number % 2)):
             opened.process.send_signal(signal.SIGCONT if pages else signal.SIGSTOP)
             browsers = [Browser(opened) for _ in range(pages)]
             time.sleep(1)
-            begun, before, worked = time.monotonic(), count.value, opened.cpu_ms()
+            begun, before, worked, spent = time.monotonic(), count.value, opened.cpu_ms(), cpu_ms(*nodes)
             time.sleep(window_s)
-            took = time.monotonic() - begun
-            rates[pages].append((count.value - before) / took)
+            took, written = time.monotonic() - begun, count.value - before
+            rates[pages].append(written / took)
+            efforts[pages].append((cpu_ms(*nodes) - spent) * 1000 / max(written, 1))
             works[pages].append((opened.cpu_ms() - worked) / took)
             opened.process.send_signal(signal.SIGCONT)
             for one in browsers:
                 one.close()
     median = {pages: statistics.median(some) for pages, some in rates.items()}
     work = {pages: statistics.median(some) for pages, some in works.items()}
+    effort = {pages: statistics.median(some) for pages, some in efforts.items()}
     return {
         "records_per_s": {str(pages): round(one) for pages, one in median.items()},
         "open_to_not_open": round(median[1] / median[0], 4),
         "ten_to_not_open": round(median[10] / median[0], 4),
         "each_pair": [round(one / none, 4) for one, none in zip(rates[1], rates[0], strict=True)],
+        "nodes_cpu_us_per_record": {str(pages): round(one, 2) for pages, one in effort.items()},
+        "nodes_cpu_open_to_not_open": round(effort[1] / effort[0], 4),
         "page_cpu_ms_per_s": {str(pages): round(one, 1) for pages, one in work.items()},
         "ten_to_one_cpu": round(work[10] / work[1], 3),
         "load_of_the_machine": os.getloadavg()[0],

@@ -246,7 +246,7 @@ class App {
     fill(this.health, h("i", { "aria-hidden": "true" }, pulse.well ? "●" : "▲"), pulse.well ? "well" : many(pulse.faults, "fault"));
     this.health.title = pulse.sentence;
     fill(this.notes, pulse.notes.map((one) => h("div", { class: "note" }, one)));
-    if (grown && this.strip.flow) this.regrow(changed ? 300 : 10000);
+    if (grown && this.strip.flow) this.regrow(changed ? 300 : 30000);
     if (this.isNow) {
       this.moment = { ...pulse.moment, is_now: true };
       if (this.strip.flow) this.strip.show(this.moment, this.compared);

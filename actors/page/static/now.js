@@ -100,7 +100,7 @@ export async function open(app, root) {
   const reload = () => load().catch((error) => fill(verdict, failed(error)));
   await load();
   // What moves comes with the events, made once for all pages. Nodes of a local cluster have no events.
-  const timer = setInterval(() => app.isNow && app.about.live && !document.hidden && reload(), app.about.has_nodes ? 2000 : 10000);
+  const timer = setInterval(() => app.isNow && app.about.live && !document.hidden && reload(), app.about.has_nodes ? 2000 : 30000);
   return {
     update: reload,
     pulse: (told, changed) => (changed ? reload() : told.quorum && showQuorum(told.quorum)),
