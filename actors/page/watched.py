@@ -124,6 +124,7 @@ class Watched:
             "well": found.is_well,
             "sentence": found.sentence,
             "faults": len(found.faults),
+            "findings": len(found.findings),
             "notes": self.notes(),
             "quorum": quorum_shown(self.known, self.asked, moment) if self.live is not None else None,
             "told_ms": int(time.time() * 1000),
