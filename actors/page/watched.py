@@ -50,7 +50,8 @@ class Watched:
         self.nodes = nodes
         """The nodes' processes, where this page may do something to them."""
         self._version = 0
-        self._changed = asyncio.Condition()
+        self._news = asyncio.Event()
+        """Set when something is new: then another one takes its place."""
         self._pulse = -1, b""
         self._making = asyncio.Lock()
         self._touched: Any = None
@@ -82,9 +83,9 @@ class Watched:
 
     async def tell(self) -> None:
         """Let every reader know that something is new."""
-        async with self._changed:
-            self._version += 1
-            self._changed.notify_all()
+        self._version += 1
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
     async def tell_if_touched(self) -> None:
         """Let every reader know, if more is new than how far the log reaches: a controller writes records that change
@@ -98,12 +99,12 @@ class Watched:
         """What is new, as events that come: the first at once, then one at each change and at least every QUIET_S."""
         seen = -1
         while True:
-            async with self._changed:
-                if seen == self._version:
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), QUIET_S)
-                seen = self._version
-            yield await self._made(seen)
+            if seen == self._version:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(QUIET_S):
+                        await self._news.wait()
+            seen = self._version
+            yield self._pulse[1] if self._pulse[0] == seen else await self._made(seen)
             await asyncio.sleep(PULSE_S)
 
     async def _made(self, version: int) -> bytes:
