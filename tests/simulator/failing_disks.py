@@ -177,6 +177,11 @@ class FailingDisks(RelocatedFaults):
     def _known(self, process: Process) -> bool:
         return not self._ill(process) and super()._known(process)
 
+    def _reliable(self, row: int) -> set[int]:
+        """Who has no room for what is written leaves the ISR, too."""
+        brokers = self.cluster.brokers
+        return {id for id in super()._reliable(row) if not any(disk in self.adversaries for disk in brokers[id].disks)}
+
     def _ill(self, process: Process) -> bool:
         """Whether a device of a process fails, or is offline until the next start."""
         found = [self.adversaries.get(disk) for disk in process.disks]
@@ -230,7 +235,7 @@ class FailingDisks(RelocatedFaults):
             return False
         disk = process.disks[self.choose.randrange(len(process.disks))]
         device = bool(self.choose.randrange(5) > 1)
-        if disk in self.adversaries or (device and process not in self._free()):
+        if disk in self.adversaries or ((device or self.rotten) and process not in self._free()):
             return False
         operations = self._operations()
         if device and process.name[0] == "b" and not self.would_be_alone(process) and self._guard(process):
@@ -323,7 +328,7 @@ class FailingDisks(RelocatedFaults):
     def _start(self, process: Process) -> None:
         if process.alive or process.name in self._down:
             return
-        if not self.over and (self.restless or not self.choose.randrange(5)):
+        if not self.over and (self.restless or not self.choose.randrange(5)) and self._spared(process):
             disk = process.disks[self.choose.randrange(len(process.disks))]
             if disk not in self.adversaries:
                 device = bool(self.choose.randrange(2)) and not self._on_guard() and process.name not in self.guarded

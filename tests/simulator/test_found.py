@@ -97,6 +97,8 @@ FOUND = [
     ("parts_are_as_they_say", "failing disks", 131680),
     ("nothing_deleted_unasked", "failing disks", 160562),
     ("no_sound_disk_is_blamed", "failing disks", 130522),
+    ("failed_sync_is_final", "failing disks", 200287),
+    ("replica_in_one_directory", "failing disks", 200980),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -5,7 +5,9 @@ This file alone decides what goes with a flush and what its end means. Rules:
 1. The logs of one directory are flushed together, each by itself beside the others, and those of one directory do not wait
    for another's.
 2. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the log reaches again.
-3. On a full disk a flush waits for room. A directory that fails in it goes offline, and the flush of the others counts.
+3. On a full disk a flush waits for room. A log that has moved to another directory meanwhile is durable there: it took the
+   place when it was.
+4. A directory that fails in a flush goes offline, and the flush of the others counts.
 """
 
 from collections.abc import Callable
@@ -74,7 +76,7 @@ class Flushes:
 
         flushes = []
         try:
-            for log in [partition.log for partition in partitions if not partition.removed]:
+            for log in [one.log for one in partitions if not one.removed and one.log.disk is disk]:
                 flushes.append((log, log.flush(self._runtime.now.mono_ms)))
         except DiskFull as error:
             wait(error)

@@ -49,7 +49,8 @@ class FutureLogs:
 
     def resume(self, found: Found, topic_id: bytes, settings: TopicSettings) -> None:
         """Open a future log that the start found beside its replica. A damaged one goes, and one that finds no room or no
-        descriptor to be opened: the move begins anew."""
+        descriptor to be opened, or that cannot be read in a directory that this broker goes on with: the move begins
+        anew."""
         directory, future = found
         try:
             recovered = self._loader.load(directory, future, topic_id, settings)
@@ -58,6 +59,8 @@ class FutureLogs:
             self._claims.retire_futures([found])
             return
         if recovered is None:
+            if self._directories.needed(directory.disk):
+                self._claims.retire_futures([found])
             return
         if recovered.log.damaged is None:
             self.resumed[topic_id, future.number] = recovered.log

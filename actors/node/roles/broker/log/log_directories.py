@@ -151,11 +151,15 @@ class LogDirectories:
 
     def take_offline(self, disk: Disk) -> bool:
         """Use a directory no more. Returns False if this broker cannot go on without it (rule 3)."""
-        left = [one for one in self._directories if one.disk not in self._failed and one.disk is not disk]
-        if not left or disk is self._storage.disks[0]:
+        if self.needed(disk):
             return False
         self._failed.add(disk)
         return True
+
+    def needed(self, disk: Disk) -> bool:
+        """Whether this broker cannot go on without a directory (rule 3)."""
+        left = [one for one in self._directories if one.disk not in self._failed and one.disk is not disk]
+        return not left or disk is self._storage.disks[0]
 
     def doubt(self, disk: Disk) -> None:
         """Leave a log in this directory for the next start to look at: no stop of this process is clean there."""
