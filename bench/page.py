@@ -293,12 +293,16 @@ def produce(servers: str, count: Any) -> None:
         producer.poll(0)
 
 
+KEPT = {"retention.bytes": "64000000", "segment.bytes": "32000000"}
+
+
 def load(pairs: int, window_s: float) -> dict[str, Any]:
     """What the page costs a cluster that is full."""
-    with rayft.Cluster(controllers=3, brokers=3) as cluster:
+    # Hundreds of megabytes are written in a second, which no disk has room for.
+    with rayft.Cluster(controllers=3, brokers=3, config={"log.retention.check.interval.ms": "2000"}) as cluster:
         servers = cluster.bootstrap_servers
         with connect(servers) as kafka:
-            kafka.run(topics.create([topics.NewTopic(TOPIC, 6, 3, {"retention.bytes": "64000000"})]))
+            kafka.run(topics.create([topics.NewTopic(TOPIC, 6, 3, KEPT)]))
         context = multiprocessing.get_context("spawn")
         count = context.Value("q", 0, lock=False)
         producer = context.Process(target=produce, args=(servers, count), daemon=True)
