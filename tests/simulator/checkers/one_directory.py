@@ -1,7 +1,8 @@
 """A replica is in one log directory of its broker, and what has been moved is whole.
 
 Beside it there may be the future log of a move that is under way, and for as long as the name of a future log that has taken
-the place is not on the disk the log that it has replaced. A log that goes has its name until there is room for another one,
+the place is not on the disk the log that it has replaced. A future log that does not say whose it is, as a power cut may
+leave it, is removed by a job that the start has begun. A log that goes has its name until there is room for another one,
 or, where the device fails in a directory without which the broker cannot go on, until the next start. Until then nothing
 begins under that name, and the marks of a move say which of two counts. When a log has taken the place of another, all
 in it that is committed is compared.
@@ -9,7 +10,7 @@ in it that is committed is compared.
 
 from typing import Any
 
-from actors.broker.log.directories.directory import parse_name, partition_name
+from actors.broker.log.directories.directory import PARTITION_METADATA, parse_name, partition_name
 from actors.broker.log.log import PartitionLog
 from actors.broker.replication.partition import Partition
 from tests.simulator.checkers.committed_data import CommittedData
@@ -64,7 +65,14 @@ class OneDirectory:
                 topic, number, suffix = parsed
                 partition, place = replicas.get(topic, number), (id(disk), directory)
                 kept = partition is None and (logs.directories.offline_count or replicas.offline)
-                if suffix and place not in futures and place not in left and not kept:
+                going = suffix and not _is_known(disk, directory)
+                if suffix and place not in futures and place not in left and not kept and not going:
                     raise Violation(self.name, f"{process.name} has left {directory} behind")
                 if partition is not None and not suffix and partition.log.disk is not disk and place not in left:
                     raise Violation(self.name, f"{process.name} has {partition_name(topic, number)} twice")
+
+
+def _is_known(disk: Any, directory: str) -> bool:
+    """Whether a directory says whose log it has."""
+    named = disk.files.get(f"{directory}/{PARTITION_METADATA}")
+    return named is not None and b"topic_id" in named.data
