@@ -76,6 +76,17 @@ class RemovedBytes(NamedTuple):
     """
 
 
+class Left(NamedTuple):
+    """Log files that have left a log and are still there: base offset -> the highest number in their names."""
+
+    cut: dict[int, int]
+    """They were cut off at the log's end."""
+    front: dict[int, int]
+    """They were in front of the log's start."""
+    unsaid: dict[int, int]
+    """They do not say which, as those of Apache Kafka and of earlier versions."""
+
+
 class Mended:
     """What a start has changed of one log so far, if it has to be tried again."""
 
@@ -152,10 +163,10 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         if base in aborting:
             log.segments[-1].aborted.claim()
     lasts: Lasts = {}
-    found = _numbers(leftovers, CUT), _numbers(leftovers, FRONT)
-    log.names.go_on_from(max((number for numbers in found for number in numbers.values()), default=0))
+    left = Left(*(_numbers(leftovers, ending) for ending in (CUT, FRONT, DELETED)))
+    log.names.go_on_from(max((*left.cut.values(), *left.front.values()), default=0))
     if not clean:
-        _close_holes(log, recovery_point, leftovers, lasts, mended.cuts)
+        _close_holes(log, recovery_point, left, lasts, mended.cuts)
     scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended, lasts)
     cuts = mended.cuts
     _remove(log, leftovers)
@@ -260,11 +271,10 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
         log.disk.remove(f"{log.directory}/{name}")
 
 
-def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts, cuts: list[RemovedBytes]) -> None:
+def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts: list[RemovedBytes]) -> None:
     """Cut the log where offsets below `trusted` are missing between segments: the log was becoming shorter when the power
-    was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
-    nothing tells which. Adds to `lasts` what it has read of each segment, and to `cuts`."""
-    cut, gone, unsaid = (_numbers(leftovers, ending) for ending in (CUT, FRONT, DELETED))
+    was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and nothing tells which.
+    Adds to `lasts` what it has read of each segment, and to `cuts`."""
     segments, front = log.segments, 0
     for segment in segments:
         lasts[segment] = segment.find_last()
@@ -275,10 +285,10 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
             end = _walked(segments[place], trusted, begin)
         if end >= min(begin, trusted) or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
-        was_cut = max((number for base, number in cut.items() if base >= end), default=0)
-        if end > segments[place].base_offset and gone.get(end, 0) > was_cut:
+        was_cut = max((number for base, number in left.cut.items() if base >= end), default=0)
+        if end > segments[place].base_offset and left.front.get(end, 0) > was_cut:
             front = place + 1
-        elif was_cut or any(end <= base < begin for base in unsaid):
+        elif was_cut or any(end <= base < begin for base in left.unsaid):
             _drop(log, place + 1, cuts)
             break
         else:
