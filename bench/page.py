@@ -57,10 +57,7 @@ TOPIC = "full"
 ASKED = {"/api/v1/now": 30.0, "/api/v1/timeline": 30.0}
 """What an open page asks beside the events, and how often, s: see actors/page/static/now.js and app.js."""
 DAY_S = 86_400
-ID = bytes(range(16))
 SERIES = 10_000
-Told = tuple[str, tuple[int, int], dict[str, Any]]
-"""A record of the metadata: its name, (type, version), and its fields."""
 
 
 def cpu_ms(*pids: int) -> float:
@@ -356,42 +353,17 @@ def _windows(opened: Page, nodes: list[int], count: Any, pairs: int, window_s: f
 def day_log(folder: Path) -> Path:
     """The metadata log of a day: records that change nothing twice a second, and a change of a partition in ten seconds."""
     at = int(time.time() - DAY_S) * 1000
-    whole = {
-        "topic_id": ID,
-        "replicas": [1, 2, 3],
-        "isr": [1, 2, 3],
-        "leader": 1,
-        "leader_epoch": 0,
-        "partition_epoch": 0,
-    }
-    first = [
-        *(registered(broker) for broker in (1, 2, 3)), ("TopicRecord", (2, 0), {"name": "orders", "topic_id": ID}),
-        *(("PartitionRecord", (3, 1), {**whole, "partition_id": number}) for number in range(100)),
-    ]  # fmt: skip
-    with (metadata_logs.write(folder, [_batch(first, 0, at)], metadata_logs.RELEASED) / f"{0:020}.log").open(
-        "ab"
-    ) as log:
+    first = metadata_logs.on_three_brokers("orders", 100)
+    begun = metadata_logs.released(first, 0, at)
+    with (metadata_logs.write(folder, [begun], metadata_logs.RELEASED) / f"{0:020}.log").open("ab") as log:
         for number in range(DAY_S * 2):
-            record: Told = ("NoOpRecord", (20, 0), {})
+            record: metadata_logs.Record = (20, 0, "NoOpRecord", {})
             if number % 20 == 0:
                 isr = [1, 2, 3] if number // 2000 % 2 else [1, 3]
-                record = (
-                    "PartitionChangeRecord",
-                    (5, 1),
-                    {"partition_id": number // 20 % 100, "topic_id": ID, "isr": isr},
-                )
-            log.write(_batch([record], len(first) + number, at + number * 500).data)
+                changed = {"partition_id": number // 20 % 100, "topic_id": metadata_logs.TOPIC, "isr": isr}
+                record = 5, 1, "PartitionChangeRecord", changed
+            log.write(metadata_logs.released([record], len(first) + number, at + number * 500).data)
     return folder
-
-
-def _batch(records: list[Told], offset: int, at_ms: int) -> Any:
-    return metadata_logs.released([(*kind, name, fields) for name, kind, fields in records], offset, at_ms)
-
-
-def registered(broker: int) -> Told:
-    """A broker as it registers."""
-    fields = {"broker_id": broker, "broker_epoch": broker, "incarnation_id": bytes([broker]) * 16, "fenced": False}
-    return "RegisterBrokerRecord", (0, 3), fields
 
 
 def day() -> dict[str, Any]:

@@ -96,12 +96,17 @@ def sources(opened: Page) -> tuple[str, list[str]]:
     return opened.get("/now")["quorum"]["source"], opened.get("")["notes"]
 
 
+def made(cluster: rayft.Cluster, partitions: int, replicas: int) -> None:
+    """Make the topic, and wait until every node knows it."""
+    with connect(cluster.bootstrap_servers) as kafka:
+        kafka.run(topics.create([topics.NewTopic(TOPIC, partitions, replicas)]))
+    everywhere(cluster, TOPIC, partitions)
+
+
 def test_a_cluster_under_load_that_loses_its_controller_and_a_leader(browser: Any) -> None:
     with rayft.Cluster(controllers=3, brokers=3) as cluster:
         servers = cluster.bootstrap_servers
-        with connect(servers) as kafka:
-            kafka.run(topics.create([topics.NewTopic(TOPIC, 6, 3)]))
-        everywhere(cluster, TOPIC, 6)
+        made(cluster, 6, 3)
         lost: list[int] = []
 
         def between(looked: int) -> None:
@@ -253,9 +258,7 @@ SETTLED = """![...document.querySelectorAll("main *")].some((one) => one.checkVi
 def test_no_view_waits_for_ever_where_every_node_is_gone(browser: Any) -> None:
     with rayft.Cluster(controllers=1, brokers=2) as cluster:
         servers = cluster.bootstrap_servers
-        with connect(servers) as kafka:
-            kafka.run(topics.create([topics.NewTopic(TOPIC, 3, 2)]))
-        everywhere(cluster, TOPIC, 3)
+        made(cluster, 3, 2)
         with page("-b", servers) as opened, browser.new_context() as context:
             until(lambda: opened.get("/now")["quorum"]["source"] == "quorum")
             nodes = (*cluster.controller_ids, *cluster.broker_ids)
@@ -301,24 +304,8 @@ SIZE = 10_000_000_000
 
 def ten_gigabytes(folder: Path) -> int:
     """A metadata log of SIZE bytes: the ISRs of 8,000 partitions change again and again. Returns where it ends."""
-    count, topic = 8_000, bytes(range(16))
-    whole = {
-        "topic_id": topic,
-        "replicas": [1, 2, 3],
-        "isr": [1, 2, 3],
-        "leader": 1,
-        "leader_epoch": 0,
-        "partition_epoch": 0,
-    }
-    broker = {"broker_epoch": 1, "fenced": False}
-    first = [
-        *(
-            (0, 3, "RegisterBrokerRecord", {**broker, "broker_id": n, "incarnation_id": bytes([n]) * 16})
-            for n in (1, 2, 3)
-        ),
-        (2, 0, "TopicRecord", {"name": TOPIC, "topic_id": topic}),
-        *((3, 1, "PartitionRecord", {**whole, "partition_id": number}) for number in range(count)),
-    ]
+    count, topic = 8_000, metadata_logs.TOPIC
+    first = metadata_logs.on_three_brokers(TOPIC, count)
     begun = metadata_logs.released(first, 0)
     turns = [
         metadata_logs.released(

@@ -71,3 +71,23 @@ def released(records: Sequence[Record], offset: int = 0, time: int = 1000) -> Ba
         out.add(encode(cls(**fields), version, bytes((1, type_, version))))
     (batch,) = out.finish()
     return batch
+
+
+def on_three_brokers(topic: str, partitions: int) -> list[Record]:
+    """What released Kafka writes of brokers 1 to 3 and of a topic, TOPIC, with all replicas on them and in sync."""
+    fields = {
+        "topic_id": TOPIC,
+        "replicas": [1, 2, 3],
+        "isr": [1, 2, 3],
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
+    brokers = [
+        {"broker_id": id, "broker_epoch": id, "incarnation_id": bytes([id]) * 16, "fenced": False} for id in (1, 2, 3)
+    ]
+    return [
+        *((0, 3, "RegisterBrokerRecord", broker) for broker in brokers),
+        (2, 0, "TopicRecord", {"name": topic, "topic_id": TOPIC}),
+        *((3, 1, "PartitionRecord", {**fields, "partition_id": number}) for number in range(partitions)),
+    ]
