@@ -80,11 +80,11 @@ class Left(NamedTuple):
     """Log files that have left a log and are still there: base offset -> the highest number in their names."""
 
     cut: dict[int, int]
-    """They were cut off at the log's end."""
+    """Files that were cut off at the log's end."""
     front: dict[int, int]
-    """They were in front of the log's start."""
+    """Files that were in front of the log's start."""
     unsaid: dict[int, int]
-    """They do not say which, as those of Apache Kafka and of earlier versions."""
+    """Files that do not say which, as those of Apache Kafka and of earlier versions."""
 
 
 class Mended:
