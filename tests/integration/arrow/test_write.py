@@ -45,10 +45,15 @@ def made(kafka: Any, name: str, partitions: int = PARTITIONS, **settings: str) -
     with connect(kafka.bootstrap_servers) as client:
         new = topics.NewTopic(name, partitions, 3, configs=given)
         until(lambda: client.run(topics.create([new])) == {name: None})
+    known_to_all(kafka, name)
+    return name
+
+
+def known_to_all(kafka: Any, name: str) -> None:
+    """Wait until every broker knows a topic: one learns of it after the other."""
     for server in kafka.bootstrap_servers.split(","):  # a client asks its bootstrap server first
         with connect(server) as client:
             client.run(topics.led([name]))
-    return name
 
 
 def drawn(draw: random.Random, rows: int) -> pa.Table:

@@ -10,6 +10,7 @@ from actors.client.operations import offsets, topics
 from actors.client.operations.fetching import Fetched, Fetcher
 from actors.client.operations.producing import Producer
 from actors.host.client.asynchronous import connect
+from tests.integration.arrow.test_write import made
 from tests.integration.client.batches import batch, values
 
 pytestmark = pytest.mark.timeout(120)
@@ -42,9 +43,10 @@ def test_operations_run_at_the_same_time(kafka: Any, name: str) -> None:
 
 
 def test_a_cancelled_operation_is_given_up_and_a_closed_client_says_so(kafka: Any, name: str) -> None:
+    made(kafka, name, 1)
+
     async def main() -> None:
         client = connect(kafka.bootstrap_servers)
-        await client.run(topics.create([topics.NewTopic(name, 1, 3)]))
         fetcher = Fetcher(client.config, {(name, 0): 0})
         waiting = asyncio.create_task(client.run(fetcher.fetch()))
         await asyncio.sleep(0.1)

@@ -10,7 +10,7 @@ from actors.client.operations.configs import Kind, Op
 from actors.client.operations.fetching import Failed, Fetched, Fetcher, OutOfRange
 from actors.client.operations.producing import Placed, Producer
 from actors.host.client.blocking import connect
-from tests.integration.arrow.test_write import made
+from tests.integration.arrow.test_write import known_to_all, made
 from tests.integration.client.batches import batch, committed, read_to
 from tests.integration.conftest import until
 
@@ -21,6 +21,7 @@ def test_topics_are_made_grown_and_deleted(kafka: Any, name: str) -> None:
     with connect(kafka.bootstrap_servers) as client:
         told = client.run(topics.create([topics.NewTopic(name, 2, 3), topics.NewTopic("a/b", 1, 1)]))
         assert told[name] is None and "a/b" in str(told["a/b"])
+        known_to_all(kafka, name)
         (found,) = client.run(topics.describe([name])).values()
         assert len(found.partitions) == 2 and found.partitions[1].replicas and len(found.partitions[1].isr) == 3
         assert name in client.run(topics.describe())
@@ -128,8 +129,12 @@ def test_configurations_and_the_cluster(kafka: Any, name: str) -> None:
         assert sorted(told.brokers) == [1, 2, 3] and told.id
         quorum = client.run(cluster.describe_quorum())
         assert len(quorum.voters) == 1 and quorum.leader == quorum.voters[0].id
-        dirs = client.run(cluster.describe_log_dirs())
-        assert sorted(dirs) == [1, 2, 3] and all((name, 0) in one.sizes for (one,) in dirs.values())
+
+        def has_three_logs() -> bool:
+            dirs = client.run(cluster.describe_log_dirs())
+            return sorted(dirs) == [1, 2, 3] and all((name, 0) in one.sizes for (one,) in dirs.values())
+
+        until(has_three_logs)
 
 
 def test_a_topic_that_is_made_anew_is_another_topic(kafka: Any, name: str) -> None:
