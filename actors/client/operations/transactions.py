@@ -255,31 +255,46 @@ class CoordinatedTransaction(NamedTuple):
 
 
 def coordinated(producer_ids: Iterable[int]) -> Steps[dict[int, CoordinatedTransaction]]:
-    """The open transactions of some producers, by their ids (Kafka 3.0 and newer). Those that no broker coordinates, or
-    tells, are left out. Raises ClientError."""
+    """The open transactions of some producers, by their ids (Kafka 3.0 and newer). Those that no broker coordinates are left
+    out. Raises ClientError if one is missing and a broker does not tell its own: it may be there."""
     wanted = set(producer_ids)
     metadata = yield Know(())
     kind, describe = message("ListTransactionsRequest"), message("DescribeTransactionsRequest")
     request = kind(state_filters=[ONGOING], producer_id_filters=sorted(wanted))
     listed = yield [Ask(Node(id), "ListTransactions", _just(request)) for id in sorted(metadata.brokers)]
+    untold = [one for one in map(_listing_error, listed) if one is not None]
     ids = [
         (reply.node, sorted({one.transactional_id for one in reply.message.transaction_states}))
-        for reply in listed if not isinstance(reply, ClientError) and not reply.message.error_code
+        for reply in listed if _listing_error(reply) is None
     ]  # fmt: skip
     asks = [
         Ask(Node(node), "DescribeTransactions", _just(describe(transactional_ids=those)))
         for node, those in ids
         if those
     ]
-    described = (yield asks) if asks else []
-    return {
-        one.producer_id: CoordinatedTransaction(
-            one.transactional_id, one.producer_id, one.transaction_timeout_ms, one.transaction_start_time_ms
-        )
-        for reply in described if not isinstance(reply, ClientError)
-        for one in reply.message.transaction_states
-        if not one.error_code and one.transaction_state == ONGOING and one.producer_id in wanted
-    }  # fmt: skip
+    found: dict[int, CoordinatedTransaction] = {}
+    for reply in (yield asks) if asks else []:
+        if isinstance(reply, ClientError):
+            untold.append(reply)
+            continue
+        for one in reply.message.transaction_states:
+            if one.error_code and one.error_code not in UNKNOWN:
+                untold.append(refused(f"transactional.id {one.transactional_id}", one.error_code))
+            elif not one.error_code and one.transaction_state == ONGOING and one.producer_id in wanted:
+                found[one.producer_id] = CoordinatedTransaction(
+                    one.transactional_id, one.producer_id, one.transaction_timeout_ms, one.transaction_start_time_ms
+                )
+    if untold and wanted - found.keys():
+        raise untold[0]
+    return found
+
+
+def _listing_error(reply: Any) -> ClientError | None:
+    """Why a broker does not list the transactions that it coordinates; None: it does."""
+    if isinstance(reply, ClientError):
+        return reply
+    code = reply.message.error_code
+    return refused(f"the list of transactions of broker {reply.node}", code) if code else None
 
 
 def _just(request: Message) -> Callable[[int], Any]:

@@ -115,7 +115,8 @@ def _look(kafka: Kafka, why: bool = False, most: int = sys.maxsize) -> SeenClust
     now_ms = int(time.time() * 1000)
     quiet, known = silent(now_ms, open_), dict[int, CoordinatedTransaction]()
     if quiet:
-        known = _asked(kafka, coordinated(quiet), "coordinators of transactions are", unseen) or known
+        told = _asked(kafka, coordinated(quiet), "coordinators of transactions are", unseen)
+        open_, known = (open_, told) if told is not None else ([], known)
     facts = facts_of(now_ms, cluster, found, quorum, log_dirs, open_, known)
     explanations = _why(kafka, facts) if why else explain(facts)
     return SeenCluster(explanations, _well(cluster, quorum, found), tuple(unseen), found)

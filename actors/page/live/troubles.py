@@ -13,7 +13,7 @@ from actors.client.asks import Steps
 from actors.client.errors import ClientError
 from actors.client.operations.cluster import describe_log_dirs
 from actors.client.operations.leaders import Part
-from actors.client.operations.transactions import coordinated, open_transactions
+from actors.client.operations.transactions import CoordinatedTransaction, coordinated, open_transactions
 from actors.host.client.asynchronous import Kafka
 from actors.why.answers import hanging, offline, silent
 from actors.why.facts import GroupFacts, LogDirFacts, TransactionFacts
@@ -47,8 +47,8 @@ class Troubles:
     async def watch(self) -> None:
         """Ask again and again, until the task is cancelled."""
         while True:
-            log_dirs = await self._asked(describe_log_dirs(sizes=False), {})
-            told = Told(tuple(offline(log_dirs)), await self._transactions())
+            log_dirs = await self._asked(describe_log_dirs(sizes=False))
+            told = Told(tuple(offline(log_dirs or {})), await self._transactions())
             if told != self.told:
                 self.told = told
                 self._on_change()
@@ -56,17 +56,19 @@ class Troubles:
 
     async def _transactions(self) -> tuple[TransactionFacts, ...]:
         parts = await asyncio.to_thread(self._led, PARTITIONS_MAX)
-        open_ = await self._asked(open_transactions(parts), []) if parts else []
+        open_ = (await self._asked(open_transactions(parts)) if parts else None) or []
         now_ms = int(time.time() * 1000)
         quiet = silent(now_ms, open_)
-        known = await self._asked(coordinated(quiet), {}) if quiet else {}
-        return tuple(hanging(now_ms, open_, known))
+        nothing: dict[int, CoordinatedTransaction] = {}
+        known = await self._asked(coordinated(quiet)) if quiet else nothing
+        return tuple(hanging(now_ms, open_, known)) if known is not None else ()
 
-    async def _asked(self, steps: Steps[T], otherwise: T) -> T:
+    async def _asked(self, steps: Steps[T]) -> T | None:
+        """The answer; None: there is none."""
         try:
             return await self._kafka.run(steps, ANSWER_S)
         except ClientError:
-            return otherwise
+            return None
 
 
 class Standing:
