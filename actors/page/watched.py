@@ -203,38 +203,54 @@ async def cluster(
 ) -> AsyncIterator[Watched]:
     """A running cluster by its address. Where its metadata log may not be read, brokers are asked instead. Raises
     ClientError."""
-    async with Kafka(config) as kafka, Kafka(config) as following:
+    # While no controller leads a broker keeps the question about the quorum, and answers nothing behind it.
+    async with Kafka(config) as kafka, Kafka(config) as following, Kafka(config) as quorum:
         tailed = Tailed(following)
         told: deque[asyncio.Task[None]] = deque(maxlen=8)
 
-        def tell() -> None:
-            told.append(asyncio.get_running_loop().create_task(watched.tell()))
+        watched: Watched | None = None
 
-        live = Live(config, kafka, Quorums(kafka, tell), registry)
+        def tell() -> None:
+            if watched is not None:
+                told.append(asyncio.get_running_loop().create_task(watched.tell()))
+
+        live = Live(config, kafka, Quorums(quorum, tell), registry)
         try:
-            known, why = await _known(kafka, tailed, live)
-            watched = Watched(name, known, live, nodes)
-            live.troubles = Troubles(kafka, watched.led, tell)
-            follow = _followed(watched, tailed) if why is None else _polled(watched, live, following, why)
-            async with _beside(live.quorums.watch(), live.lags.watch(), live.troubles.watch(), follow):
-                yield watched
+            async with _beside(live.quorums.watch()):
+                known, why = await _known(kafka, tailed, live)
+                watched = Watched(name, known, live, nodes)
+                live.troubles = Troubles(kafka, watched.led, tell)
+                follow = _followed(watched, tailed) if why is None else _polled(watched, live, following, why)
+                async with _beside(live.lags.watch(), live.troubles.watch(), follow):
+                    yield watched
         finally:
             tailed.close()
 
 
 async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Polls | None]:
-    """What knows the cluster's metadata; and what asks brokers, if the log cannot be read. Raises ClientError if they do not
-    answer either."""
+    """What knows the cluster's metadata; and what asks brokers, if the log cannot be read, or not yet as no controller
+    leads. Raises ClientError if they do not answer either."""
+    beginning = asyncio.create_task(tailed.begin())
+    silent = asyncio.create_task(live.quorums.silent.wait())
     try:
-        recorded = await tailed.begin()
-    except ClientError as error:
-        polls = Polls(kafka, str(error))
+        await asyncio.wait((beginning, silent), return_when=asyncio.FIRST_COMPLETED)
+        if not beginning.done() and not tailed.has_heard:
+            polls = Polls(kafka, live.quorums.asked.problem)
+            with suppress(ClientError):  # what the log's reader has to say of an address at which nobody is says more
+                return await polls.begin(), polls
         try:
-            return await polls.begin(), polls
-        except ClientError:
-            raise error from None
-    live.tailed = tailed
-    return recorded, None
+            live.tailed, recorded = tailed, await beginning
+        except ClientError as error:
+            live.tailed, polls = None, Polls(kafka, str(error))
+            try:
+                return await polls.begin(), polls
+            except ClientError:
+                raise error from None
+        return recorded, None
+    finally:
+        for one in (beginning, silent):
+            one.cancel()
+        await asyncio.gather(beginning, silent, return_exceptions=True)
 
 
 async def _followed(watched: Watched, tailed: Tailed) -> None:

@@ -1,7 +1,7 @@
-"""The quorum and the brokers of a running cluster, asked every second or so.
+"""The quorum and the brokers of a running cluster, asked again and again.
 
-This file alone decides how often, and when silence becomes a sentence: within ANSWER_S of the question, so that a quorum
-without a leader is told within two seconds.
+This file alone decides how often, and when silence becomes a sentence: ANSWER_S after a question, which is asked EVERY_S
+after the answer before it, so that a quorum without a leader is told within two seconds.
 """
 
 import asyncio
@@ -9,13 +9,17 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from actors.client.errors import ClientError
+from actors.client.errors import ClientError, NotInTime
 from actors.client.operations.cluster import Cluster, describe_cluster, describe_quorum
 from actors.host.client.asynchronous import Kafka
 from actors.page.verdict import Asked
 
-EVERY_S = 1.0
-ANSWER_S = 1.5
+EVERY_S = 0.5
+CLUSTER_S = 2.0
+"""How often brokers are asked for their addresses and the cluster's id, s."""
+OFFSETS_S = 0.9
+"""How often it is told at most that nothing but offsets and times has changed, s."""
+ANSWER_S = 1.3
 """How long the quorum may take to answer, s."""
 
 
@@ -31,13 +35,17 @@ class Quorums:
         """The id of the cluster that answered first; empty: none has yet."""
         self.answered_ms = 0
         """The wall clock time of the last answer, ms; 0: none yet."""
+        self.silent = asyncio.Event()
+        """Set once a question has had no answer."""
+        self._cluster_due_s = 0.0
 
     async def watch(self) -> None:
         """Ask again and again, until the task is cancelled."""
+        told, due_s = self.asked, 0.0
         while True:
-            before = self.asked
             await self._ask()
-            if before != self.asked:
+            if _said(told) != _said(self.asked) or (told != self.asked and time.monotonic() >= due_s):
+                told, due_s = self.asked, time.monotonic() + OFFSETS_S
                 self._on_change()
             await asyncio.sleep(EVERY_S)
 
@@ -46,8 +54,19 @@ class Quorums:
             quorum = await self._kafka.run(describe_quorum(), ANSWER_S)
         except ClientError as error:
             self.asked = Asked(None, f"the quorum of controllers does not answer: {error}")
+            if isinstance(error, NotInTime):
+                self.silent.set()
             return
         self.asked, self.answered_ms = Asked(quorum, ""), int(time.time() * 1000)
+        if time.monotonic() < self._cluster_due_s:
+            return
+        self._cluster_due_s = time.monotonic() + CLUSTER_S
         with suppress(ClientError):  # that a node is gone is seen in the metadata
             self.cluster = await self._kafka.run(describe_cluster(), ANSWER_S)
             self.cluster_id = self.cluster_id or self.cluster.id or ""
+
+
+def _said(asked: Asked) -> tuple[object, ...]:
+    """What is told at once when it changes."""
+    quorum = asked.quorum
+    return (asked.problem, *((quorum.leader, quorum.leader_epoch, len(quorum.voters)) if quorum is not None else ()))

@@ -35,6 +35,11 @@ class Tailed:
     def _count(self, size: int) -> None:
         self._copied += size
 
+    @property
+    def has_heard(self) -> bool:
+        """Whether the leader has answered."""
+        return self._tail.first_high_watermark >= 0
+
     def close(self) -> None:
         """Remove the copy."""
         self._copy.close()
@@ -42,7 +47,7 @@ class Tailed:
     async def begin(self) -> Recorded:
         """Copy what is committed now, and replay it. Raises ClientError where that is not possible or not allowed."""
         while not self._tail.is_caught_up:
-            await self._fetch(0 if self._tail.first_high_watermark < 0 else None, FIRST_S)
+            await self._fetch(None if self.has_heard else 0, FIRST_S)
             if self._copied > COPY_BYTES_MAX and not self.is_cut:
                 self._copy.close()
                 self.is_cut, self._copied = True, 0

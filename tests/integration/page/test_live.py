@@ -268,7 +268,13 @@ def test_a_page_that_is_opened_while_no_controller_leads_recovers_by_itself() ->
             assert until(lambda: not (one := opened.get(""))["well"] and one)["sentence"].startswith(
                 "Not well: the quorum"
             )
-            assert opened.rows("topics") and "cannot be read" in opened.get("")["notes"][0]
+            (note,) = opened.get("")["notes"]
+            assert opened.rows("topics") and "cannot be read" in note
+            assert "the quorum of controllers does not answer" in note
+            told = opened.get("/settings/brokers")
+            assert told["brokers"] == [1] and told["silent"] == {}, (
+                "the question about the quorum keeps no other waiting"
+            )
             own.start_node(1001)
             told = until(lambda: (one := opened.get(""))["well"] and not one["notes"] and one, 60)
             assert told["sentence"].startswith("Well: controller 1001 leads")

@@ -1,10 +1,12 @@
-"""Where a page may be served, and under which names it answers."""
+"""Where a page may be served, under which names it answers, and that its answers go out at once."""
 
+import asyncio
 import socket
 from pathlib import Path
 
 import pytest
 
+from actors.page import serve
 from actors.page.serve import Door, Refused, access, address, password
 
 
@@ -47,3 +49,25 @@ def test_the_names_of_a_page(tmp_path: Path) -> None:
         unnamed = Door(host, 8443, (), tmp_path, tmp_path, tmp_path)
         assert access(unnamed, 8443, "s").hosts == {f"{own}:8443"}, "what is printed is what is answered"
         assert address(unnamed, 8443, "the-password").lower() == f"https://{own}:8443/"
+
+
+def test_the_body_of_an_answer_does_not_wait_until_its_head_is_acknowledged() -> None:
+    """A browser acknowledges after up to 40 ms."""
+
+    async def main() -> int:
+        accepted = asyncio.get_running_loop().create_future()
+
+        async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            sock = writer.get_extra_info("socket")
+            accepted.set_result(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with serve._listening(Door(port=0)) as sock:
+            sock.setblocking(False)
+            async with await asyncio.start_server(meet, sock=sock):
+                _, writer = await asyncio.open_connection(*sock.getsockname())
+                found: int = await accepted
+                writer.close()
+                return found
+
+    assert asyncio.run(main())
