@@ -2,30 +2,28 @@
 
 This file alone decides that. A page is asked for large tables seldom, and lives beside brokers that want the memory. glibc
 keeps freed blocks of up to 32 MiB, in an arena for each thread, and Arrow's own allocator keeps what it had: after forty
-moves of the slider over a million partitions that was 90 MiB. Elsewhere than with glibc only Arrow's allocator is changed.
+moves of the slider over a million partitions that was 90 MiB. Elsewhere than with glibc only Arrow's allocator is changed,
+which has to be chosen before Arrow is loaded: its own takes 4 MiB at once.
 Arrow imports pandas, if it is installed, to see whether what an array is made of is a pandas object: 40 MiB and a third of a
 second, and the page has none. What a log is read into is not kept from one reading to the next.
 """
 
 import ctypes
+import os
 import sys
 from importlib.abc import MetaPathFinder
-
-import pyarrow as pa
-
-from actors.replay.logs.chunks import BLOCKS
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 LARGE_BYTES = 1 << 20
 """A block of this size goes back to the system when it is freed."""
-ARENAS = 2
+ARENAS = 1
 
 
 def hold_little() -> None:
-    """Set this up for the process, before it has held anything large."""
-    pa.set_memory_pool(pa.system_memory_pool())
+    """Set this up for the process, before Arrow is loaded."""
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     _leave_pandas_out()
-    BLOCKS.keep(0)
+    _keep_no_blocks()
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
@@ -42,12 +40,20 @@ class _NoPandas(MetaPathFinder):
 
 def _leave_pandas_out() -> None:
     """Let Arrow look for pandas now, where it finds none: it looks once. Others may import it later all the same."""
+    import pyarrow as pa
+
     nowhere = _NoPandas()
     sys.meta_path.insert(0, nowhere)
     try:
         pa.array([0])
     finally:
         sys.meta_path.remove(nowhere)
+
+
+def _keep_no_blocks() -> None:
+    from actors.replay.logs.chunks import BLOCKS
+
+    BLOCKS.keep(0)
 
 
 def give_back() -> None:

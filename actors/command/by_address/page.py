@@ -31,8 +31,10 @@ LIBRARIES = ("starlette", "uvicorn", "pyarrow")
 def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code. Raises ClusterError, ValueError, OSError."""
     _require()
+    from actors.page.freed_memory import give_back, hold_little
+
+    hold_little()
     from actors.page import serve, shown
-    from actors.page.freed_memory import hold_little
 
     if not 0 <= options.port < 1 << 16:
         wrong(f"--port {options.port} is no port: write a number up to 65535")
@@ -54,11 +56,11 @@ def run(options: argparse.Namespace) -> int:
 
     def ready(address: str) -> None:
         waits.cancel()
+        give_back()
         may = ", and may change it" if options.allow_changes else ""
         print(printable(f"rayft ui shows {name}{may}. Open it with:"))
         print(f"\n    {address}\n", flush=True)
 
-    hold_little()
     waits.start()
     try:
         asyncio.run(serve.serve(shown.shown(openings), door, ready, secret))

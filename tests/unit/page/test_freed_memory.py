@@ -60,3 +60,19 @@ def test_arrow_imports_pandas_for_those_alone_that_ask_for_it(how: str, is_looke
     pytest.importorskip("pandas")
     done = subprocess.run([sys.executable, "-c", LOOKS, how], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout.split("\n") == [str(is_looked_for), "['a']", ""], done.stderr
+
+
+BEFORE = """
+import sys
+import actors.command.by_address.page
+from actors.page import freed_memory
+print("pyarrow" in sys.modules)
+freed_memory.hold_little()
+import pyarrow as pa
+print(pa.default_memory_pool().backend_name)
+"""
+
+
+def test_the_allocator_is_chosen_before_arrow_is_loaded_by_the_command() -> None:
+    done = subprocess.run([sys.executable, "-c", BEFORE], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "False\nsystem\n", done.stderr
