@@ -348,13 +348,17 @@ def _groups(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
             "group",
             f"group {one.group} is {counted(one.lag, 'record')} behind{stands}{which}",
             facts.now_ms - one.stands_ms if one.stands_ms >= 0 else -1,
-            "it has no members" if not one.members else f"its {_members(one)} nothing",
+            _members(one),
             "start its consumers" if not one.members else f"rayft group describe {one.group}; read its consumers' logs",
         )
 
 
 def _members(one: GroupFacts) -> str:
-    return f"{counted(one.members, 'member')} {'commits' if one.members == 1 else 'commit'}"
+    """Why a group stands still, as far as its members say it."""
+    if one.members < 0:
+        return ""
+    commit = "commits" if one.members == 1 else "commit"
+    return f"its {counted(one.members, 'member')} {commit} nothing" if one.members else "it has no members"
 
 
 def _settings(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:

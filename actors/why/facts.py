@@ -72,6 +72,7 @@ class GroupFacts(NamedTuple):
 
     group: str
     members: int
+    """-1: not known."""
     lag: int
     """Records, over all its partitions."""
     partitions: tuple[str, ...]

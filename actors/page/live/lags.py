@@ -6,6 +6,7 @@ offset and the end of its log. A cluster keeps no history of it, so it begins wh
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ EVERY_S = 5.0
 GROUPS_MAX = 500
 AT_ONCE = 8
 ANSWER_S = 8.0
+SUMS_MAX = 2 * GROUPS_MAX
+"""How many groups' sums are kept over time: those of groups that are gone stay for a day."""
 COUNTED_MAX = 20
 """How many groups that stand still are asked for their members."""
 TREND_MS = 120_000
@@ -56,6 +59,9 @@ class Lags:
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
         self.samples = Samples()
+        """The lag of each partition, by (group, topic, partition)."""
+        self.sums = Samples(SUMS_MAX)
+        """The lag of each group, by its name, at the times at which that of all its partitions is known."""
         self.groups: dict[str, Behind] = {}
         self._keys: dict[str, list[Any]] = {}
         """group -> its series"""
@@ -78,6 +84,7 @@ class Lags:
                 await self._round()
             except ClientError as error:
                 self.problem = f"groups cannot be told: {error}"
+                self.standing = ()
             self._first.set()
             await asyncio.sleep(max(EVERY_S - (time.monotonic() - begun), 1.0))
 
@@ -96,16 +103,20 @@ class Lags:
         self.groups = {}
         looks: dict[str, GroupSample] = {}
         sampled: dict[Any, float] = {}
+        sums: dict[Any, float] = {}
         for group, positions in zip(chosen, told, strict=False):
             lags = {part: one.behind(_offset(ends.get(part))) for part, one in positions.items()}
             known = {part: lag for part, lag in lags.items() if lag is not None}
             whole = bool(known) and len(known) == len(lags)  # a sum without one would fall where it grows
             sampled |= {(group.name, *part): float(lag) for part, lag in known.items()}
             self.groups[group.name] = Behind(group, sum(known.values()) if whole else None, len(positions))
+            if whole:
+                sums[group.name] = float(sum(known.values()))
             looks[group.name] = _look(positions, ends)
         self.groups |= {one.name: Behind(one, None, 0) for one in chosen[GROUPS_MAX:]}
         self.asked_ms = int(time.time() * 1000)
         self.samples.add(self.asked_ms, sampled)
+        self.sums.add(self.asked_ms, sums)
         self._keys = {}
         for key in self.samples.keys():  # noqa: SIM118
             self._keys.setdefault(key[0], []).append(key)  # type: ignore[index]
@@ -123,16 +134,16 @@ class Lags:
 
     async def _counted(self, at: int, one: GroupFacts) -> GroupFacts:
         """A group that stands still, with how many members it has, as far as that is asked."""
-        if at >= COUNTED_MAX or self.groups[one.group].listed.state == "Empty":
-            return one
-        try:
-            return one._replace(members=len((await self._kafka.run(describe(one.group), ANSWER_S)).members))
-        except ClientError:
-            return one
+        if self.groups[one.group].listed.state == "Empty":
+            return one._replace(members=0)
+        if at < COUNTED_MAX:
+            with suppress(ClientError):
+                return one._replace(members=len((await self._kafka.run(describe(one.group), ANSWER_S)).members))
+        return one._replace(members=-1)
 
     def trend(self, group: str) -> Trend | None:
         """How the lag of a group changes; None: it is not known yet."""
-        line = self.samples.line(self.keys(group))
+        line = self.sums.line([group])
         recent = line.times >= (line.times[-1] - TREND_MS if len(line.times) else 0)
         times, values = line.times[recent] / 1000, line.values[recent].astype(float)
         if len(times) < 3 or times[-1] == times[0]:
@@ -142,7 +153,7 @@ class Lags:
         return Trend(slope, left / -slope if slope < 0 and left > 0 else 0.0 if left == 0 else None)
 
     def keys(self, group: str) -> list[Any]:
-        """The series of a group: (group, topic, partition)."""
+        """The series of a group's partitions: (group, topic, partition)."""
         return self._keys.get(group, [])
 
 

@@ -15,6 +15,7 @@ from actors.client.operations.groups import STREAMS, Group
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import TRIES_SAMPLED, Found, list_offsets
 from actors.page.live.lags import ANSWER_S, Lags, positions
+from actors.page.live.samples import Line
 from actors.page.routes.asking import number, text, told
 from actors.page.routes.records import live
 
@@ -109,24 +110,30 @@ async def _group(request: Request, name: str) -> Response:
 
 async def _lag(request: Request, name: str) -> Response:
     """The lag of a group over time, as the page has seen it: all of it, and by partition."""
-    lags = live(request).lags
-    is_day = text(request, "span", "hour") == "day"
+    return told(lag_over_time(live(request).lags, name, text(request, "span", "hour") == "day"))
+
+
+def lag_over_time(lags: Lags, name: str, is_day: bool) -> dict[str, Any]:
+    """The times, the sum at each, and the partitions with the most lag. A value that is not known is None."""
     keys = lags.keys(name)
-    whole = lags.samples.line(keys, is_day)
+    times = lags.samples.line(keys, is_day).times.tolist()
     lines = {}
     for key in sorted(keys, key=lambda one: -_last(lags, one))[:LINES_MAX]:
-        line = lags.samples.line([key], is_day)
-        at = dict(zip(line.times.tolist(), line.values.tolist(), strict=True))
-        lines[f"{key[1]}-{key[2]}"] = [at.get(time) for time in whole.times.tolist()]
+        lines[f"{key[1]}-{key[2]}"] = _at(times, lags.samples.line([key], is_day))
     trend = lags.trend(name)
-    return told({
-        "times": whole.times.tolist(),
-        "total": whole.values.tolist(),
+    return {
+        "times": times,
+        "total": _at(times, lags.sums.line([name], is_day)),
         "partitions": lines,
         "left_out": max(0, len(keys) - LINES_MAX),
         "per_s": trend.per_s if trend else None,
         "caught_up_s": trend.caught_up_s if trend else None,
-    })  # fmt: skip
+    }
+
+
+def _at(times: list[int], line: Line) -> list[float | None]:
+    known = dict(zip(line.times.tolist(), line.values.tolist(), strict=True))
+    return [known.get(time) for time in times]
 
 
 def _last(lags: Lags, key: Any) -> float:

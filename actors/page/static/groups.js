@@ -66,10 +66,10 @@ async function one(app, root, name) {
 
   const load = newest(async (signal) => {
     const [told, over] = await Promise.all([ask("/group", { name }, { signal }), ask("/group/lag", { name, span: param("span") }, { signal })]);
-    const known = told.rows.filter((row) => row[4] !== null), sum = known.reduce((all, row) => all + row[4], 0);
-    behind = known.length ? sum : null;
+    const lags = told.rows.filter((row) => row[2] !== null).map((row) => row[4]); // of those that it has committed in
+    behind = lags.length && !lags.includes(null) ? lags.reduce((all, one) => all + one, 0) : null;
     const figure = (value, words) => h("div", { class: "panel three figure" }, h("span", { class: "large" }, value), h("span", { class: "soft" }, words));
-    fill(figures, figure(shape(told.state), `${told.type}${told.protocol ? `, ${told.protocol}` : ""}`), figure(known.length ? count(sum) : "–", "records behind"), figure(known.length ? trend(over.per_s, over.caught_up_s, sum) : "–", "trend"), figure(count(told.member_count), told.member_count === 1 ? "member" : "members"));
+    fill(figures, figure(shape(told.state), `${told.type}${told.protocol ? `, ${told.protocol}` : ""}`), figure(count(behind), "records behind"), figure(trend(over.per_s, over.caught_up_s, behind), "trend"), figure(count(told.member_count), told.member_count === 1 ? "member" : "members"));
     draw(over);
     const names = new Map(told.members.map((one) => [one.id, one.client]));
     fill(parts, h("h2", {}, "Partitions"), told.rows.length ? plainTable(["partition", num("committed"), num("end"), num("lag"), h("span", { class: "wide" }, "read by")], told.rows.map(([topic, partition, committed, end, behind, owner]) => [as(h("a", { href: app.link(`topics/${encodeURIComponent(topic)}`, { partition }) }, `${topic}-${partition}`)), num(count(committed)), num(count(end)), num(count(behind)), as(h("span", { class: "wide soft" }, owner === null ? "nobody" : names.get(owner) ?? owner))])) : empty("It has committed no offset, and nothing is assigned."));
