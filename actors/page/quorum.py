@@ -1,7 +1,7 @@
 """What is shown of the quorum of controllers: the leader, and each voter with its lag.
 
-This file alone decides that. Now, it is what the quorum answers; where it does not, and at a moment of the past, it is what
-the metadata says of the controllers.
+This file alone decides that. Now, it is what the quorum answers; where it does not, or is not told, and at a moment of the
+past, it is what the metadata says of the controllers. Who leads a quorum that does not answer is not known.
 """
 
 from typing import Any
@@ -43,8 +43,8 @@ def quorum_shown(known: Knows, asked: Asked | None, at: Moment) -> dict[str, Any
     leader = next((one["controller"] for one in listed if one["leader"]), -1)
     return {
         "source": "log",
-        "problem": asked.problem if asked is not None else "",
-        "leader": leader if asked is None else -1,
+        "problem": asked.problem or asked.unseen if asked is not None else "",
+        "leader": leader if asked is None or asked.unseen else -1,
         "epoch": None,
         "high_watermark": None,
         "voters": [{"id": one["controller"], "address": names.get(one["controller"]), "lag": None} for one in listed],

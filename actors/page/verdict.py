@@ -53,6 +53,8 @@ class Asked(NamedTuple):
     transactions: tuple[TransactionFacts, ...] = ()
     groups: tuple[GroupFacts, ...] = ()
     """What else brokers told that is wrong."""
+    unseen: str = ""
+    """Why the quorum is not told here, which is no fault; empty: it is, or it does not answer."""
 
 
 def verdict(known: Knows, moment: Moment, asked: Asked | None = None) -> Verdict:
@@ -99,11 +101,12 @@ def _where(one: Explanation) -> str:
 
 def _live(asked: Asked | None) -> ClusterFacts | None:
     """The cluster's answers as facts; None: there are none."""
-    if asked is None or asked.quorum is None:
+    if asked is None or (asked.quorum is None and not asked.unseen):
         return None
+    quorum = quorum_facts(asked.quorum) if asked.quorum is not None else None
     return ClusterFacts(
-        int(time.time() * 1000), {}, {}, quorum=quorum_facts(asked.quorum), log_dirs=asked.log_dirs,
-        transactions=asked.transactions, groups=asked.groups,
+        int(time.time() * 1000), {}, {}, quorum=quorum, log_dirs=asked.log_dirs, transactions=asked.transactions,
+        groups=asked.groups,
     )  # fmt: skip
 
 

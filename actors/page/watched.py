@@ -156,7 +156,9 @@ class Live:
         return list(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        cluster, first = self.quorums.cluster, self.quorums.cluster_id
+        cluster, first, unseen = self.quorums.cluster, self.quorums.cluster_id, self.quorums.asked.unseen
+        if unseen:
+            yield f"The quorum of controllers is not looked at: {unseen}"
         if cluster is not None and cluster.id is not None and cluster.id != first:
             yield (
                 f"Another cluster answers at this address now, {cluster.id} instead of {first}: the metadata is that of the "

@@ -1,7 +1,8 @@
 """The quorum and the brokers of a running cluster, asked again and again.
 
 This file alone decides how often, and when silence becomes a sentence: ANSWER_S after a question, which is asked EVERY_S
-after the answer before it, so that a quorum without a leader is told within two seconds.
+after the answer before it, so that a quorum without a leader is told within two seconds. Brokers that have no such request,
+as in ZooKeeper mode, or may not answer it here are not silent: then nothing is known of the quorum, which is no fault.
 """
 
 import asyncio
@@ -9,10 +10,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from actors.client.errors import ClientError, NotInTime
+from actors.client.errors import ClientError, NotInTime, Unspoken
 from actors.client.operations.cluster import Cluster, describe_cluster, describe_quorum
 from actors.host.client.asynchronous import Kafka
 from actors.page.verdict import Asked
+from actors.wire.errors import ErrorCode
 
 EVERY_S = 0.5
 CLUSTER_S = 2.0
@@ -21,6 +23,8 @@ OFFSETS_S = 0.9
 """How often it is told at most that nothing but offsets and times has changed, s."""
 ANSWER_S = 1.3
 """How long the quorum may take to answer, s."""
+UNTOLD = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION})
+"""The codes of a broker that answers, and does not tell the quorum."""
 
 
 class Quorums:
@@ -51,13 +55,15 @@ class Quorums:
 
     async def _ask(self) -> None:
         try:
-            quorum = await self._kafka.run(describe_quorum(), ANSWER_S)
+            self.asked = Asked(await self._kafka.run(describe_quorum(), ANSWER_S), "")
         except ClientError as error:
-            self.asked = Asked(None, f"the quorum of controllers does not answer: {error}")
-            if isinstance(error, NotInTime):
-                self.silent.set()
-            return
-        self.asked, self.answered_ms = Asked(quorum, ""), int(time.time() * 1000)
+            if not isinstance(error, Unspoken) and error.code not in UNTOLD:
+                self.asked = Asked(None, f"the quorum of controllers does not answer: {error}")
+                if isinstance(error, NotInTime):
+                    self.silent.set()
+                return
+            self.asked = Asked(None, "", unseen=str(error))
+        self.answered_ms = int(time.time() * 1000)
         if time.monotonic() < self._cluster_due_s:
             return
         self._cluster_due_s = time.monotonic() + CLUSTER_S
@@ -69,4 +75,5 @@ class Quorums:
 def _said(asked: Asked) -> tuple[object, ...]:
     """What is told at once when it changes."""
     quorum = asked.quorum
-    return (asked.problem, *((quorum.leader, quorum.leader_epoch, len(quorum.voters)) if quorum is not None else ()))
+    leads = (quorum.leader, quorum.leader_epoch, len(quorum.voters)) if quorum is not None else ()
+    return asked.problem, asked.unseen, *leads

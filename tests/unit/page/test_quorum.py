@@ -41,5 +41,7 @@ def test_where_it_does_not_answer_and_in_the_past_it_is_what_the_log_says() -> N
     recorded = Recorded(LOG)
     silent = quorum_shown(recorded, Asked(None, "it does not answer"), recorded.moment(""))
     assert (silent["source"], silent["leader"], silent["problem"]) == ("log", -1, "it does not answer")
+    untold = quorum_shown(recorded, Asked(None, "", unseen="it is not allowed"), recorded.moment(""))
+    assert (untold["source"], untold["leader"], untold["problem"]) == ("log", 1002, "it is not allowed")
     past = quorum_shown(recorded, asked({}), Moment(600, 0, False))
     assert (past["source"], past["problem"], past["leader"]) == ("log", "", 1001)
