@@ -6,7 +6,9 @@
    quorum-state names the leader, as a controller's does.
 2. A snapshot that begins takes the place of what was there: the leader has deleted the log in between.
 3. What comes goes to the file at once: of a snapshot not more than a slice is in memory, whatever its size. Where temporary
-   files lie in memory (tmpfs), TMPDIR names a better place. An error of the system, as of a full disk, names the directory.
+   files lie in memory (tmpfs), TMPDIR names a better place.
+4. An error of the system, as of a full disk, names the directory. What was to be taken may be taken again then. The file may
+   end with a part of it, which is written over: it is not cut off, as somebody may be reading it.
 """
 
 import json
@@ -14,9 +16,9 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from actors.client.errors import NotInTime
 from actors.client.operations.tail import Event, Slice, Tail
@@ -38,8 +40,10 @@ class Copy:
         """The directory, as `replay` takes it."""
         self.begin = 0
         """The offset from which on the state is known: the end of the snapshot, or 0."""
-        self._log: IO[bytes] | None = None
-        self._snapshot: IO[bytes] | None = None
+        self._log: FileIO | None = None
+        self._snapshot: FileIO | None = None
+        self._log_bytes = 0
+        """How many bytes of the log were taken."""
 
     def __enter__(self) -> "Copy":
         return self
@@ -69,27 +73,21 @@ class Copy:
                     f"nothing of the metadata log was committed within default.api.timeout.ms="
                     f"{kafka.config.api_timeout_ms}: its leader cannot reach a majority of the controllers"
                 )
-        self.flush()
         leader = tail.quorum.leader
         if leader is not None:
             state = {"leaderId": leader.id, "leaderEpoch": leader.epoch}
             (self.path / QUORUM_STATE).write_text(json.dumps(state))
 
-    def flush(self) -> None:
-        """Show readers of the files all that was taken. Raises OSError."""
-        with self._named():
-            if self._log is not None:
-                self._log.flush()
-
     def take(self, event: Event) -> None:
-        """Write what the tail has given. Raises OSError."""
+        """Write what the tail has given. Raises OSError: it may be called again with the same."""
         with self._named():
             if isinstance(event, Slice):
                 self._take_slice(event)
             else:
                 if self._log is None:
-                    self._log = self._open(f"{int(event.headers[0]['base_offset']):020}.log")
-                self._log.write(event.records)
+                    self._log, self._log_bytes = self._open(f"{int(event.headers[0]['base_offset']):020}.log"), 0
+                _write(self._log, self._log_bytes, event.records)
+                self._log_bytes += len(event.records)
         self._on_progress(len(event.data if isinstance(event, Slice) else event.records))
 
     @contextmanager
@@ -108,14 +106,14 @@ class Copy:
                 old.unlink()
             self._snapshot = self._open(name + UNFINISHED)
         assert self._snapshot is not None, "a snapshot begins at position 0"
-        self._snapshot.write(piece.data)
+        _write(self._snapshot, piece.position, piece.data)
         if piece.is_last:
-            self._end()
             (self.path / (name + UNFINISHED)).rename(self.path / name)
+            self._end()
             self.begin = piece.id.offset
 
-    def _open(self, name: str) -> IO[bytes]:
-        return os.fdopen(os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    def _open(self, name: str) -> FileIO:
+        return FileIO(os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
     def _end(self) -> None:
         for file in (self._log, self._snapshot):
@@ -123,3 +121,9 @@ class Copy:
                 with suppress(OSError):  # what could not be written was told when it was tried
                     file.close()
         self._log = self._snapshot = None
+
+
+def _write(file: FileIO, position: int, data: memoryview) -> None:
+    file.seek(position)
+    while len(data):
+        data = data[file.write(data) :]

@@ -1,15 +1,18 @@
 """What one page shows: a directory, or a running cluster by its address; and the word to its readers that something is new.
 
 This file alone decides what runs beside the page and how often its readers hear: not more than once in PULSE_S. What they
-hear is made once, however many read.
+hear is made once, however many read. What runs beside it and fails is told in the terminal and begun anew: else the page
+would show what it knew then, for days.
 """
 
 import asyncio
 import json
+import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +33,12 @@ from actors.page.metadata.slices import Wanted
 from actors.page.quorum import quorum_shown
 from actors.page.verdict import Asked, Verdict, verdict
 
+LOG = logging.getLogger(__name__)
 PULSE_S = 0.1
 AGAIN_S = 10.0
 """How often it is tried whether a log can be read that could not be read, s."""
+BEGUN_ANEW_S = 5.0
+"""After what time something begins anew that has failed, s."""
 LOOK_S = 1.0
 """How often a directory is looked at."""
 QUIET_S = 5.0
@@ -90,7 +96,7 @@ class Watched:
     async def tell_if_touched(self) -> None:
         """Let every reader know, if more is new than how far the log reaches: a controller writes records that change
         nothing twice a second."""
-        touched = self.known.extent().touched, self.known.notes()
+        touched = self.known.extent().touched, self.notes()
         if touched != self._touched:
             self._touched = touched
             await self.tell()
@@ -166,6 +172,8 @@ class Live:
             )
         if self.tailed is not None and self.tailed.is_cut:
             yield "The metadata log is too long to be copied: the history begins at its newest snapshot."
+        if self.tailed is not None and self.tailed.problem:
+            yield self.tailed.problem
 
 
 @asynccontextmanager
@@ -180,7 +188,7 @@ async def directory(path: Path) -> AsyncIterator[Watched]:
             if await asyncio.to_thread(recorded.refresh):
                 await watched.tell()
 
-    async with _beside(look()):
+    async with _beside(look):
         yield watched
 
 
@@ -218,12 +226,16 @@ async def cluster(
 
         live = Live(config, kafka, Quorums(quorum, tell), registry)
         try:
-            async with _beside(live.quorums.watch()):
+            async with _beside(live.quorums.watch):
                 known, why = await _known(kafka, tailed, live)
                 watched = Watched(name, known, live, nodes)
                 live.troubles = Troubles(kafka, watched.led, tell)
-                follow = _followed(watched, tailed) if why is None else _polled(watched, live, following, why)
-                async with _beside(live.lags.watch(), live.troubles.watch(), follow):
+                follow = (
+                    partial(tailed.follow, watched.tell_if_touched)
+                    if why is None
+                    else partial(_polled, watched, live, following, why)
+                )
+                async with _beside(live.lags.watch, live.troubles.watch, follow):
                     yield watched
         finally:
             tailed.close()
@@ -255,13 +267,9 @@ async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Polls
         await asyncio.gather(beginning, silent, return_exceptions=True)
 
 
-async def _followed(watched: Watched, tailed: Tailed) -> None:
-    await tailed.follow(watched.tell_if_touched)
-
-
 async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) -> None:
     """Ask brokers, and try again and again whether the log can be read: then go on with that."""
-    asking = asyncio.create_task(polls.watch(watched.tell))
+    asking = asyncio.create_task(_again_and_again(partial(polls.watch, watched.tell)))
     tailed = Tailed(following)
     try:
         while True:
@@ -269,7 +277,7 @@ async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) 
             try:
                 watched.known = await tailed.begin()
                 break
-            except ClientError:
+            except (ClientError, OSError, ValueError):  # ValueError: what came is no log
                 tailed.close()
                 tailed = Tailed(following)
         asking.cancel()
@@ -282,12 +290,21 @@ async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) 
 
 
 @asynccontextmanager
-async def _beside(*works: Any) -> AsyncIterator[None]:
-    """Run some works as tasks, until the body is over."""
-    tasks = [asyncio.create_task(one) for one in works]
+async def _beside(*works: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Run some works, which have no end, as tasks until the body is over."""
+    tasks = [asyncio.create_task(_again_and_again(one)) for one in works]
     try:
         yield
     finally:
         for one in tasks:
             one.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _again_and_again(work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await work()
+        except Exception:
+            LOG.exception("something that runs beside the page has failed, and begins anew")
+        await asyncio.sleep(BEGUN_ANEW_S)

@@ -85,7 +85,8 @@ class Lags:
             except ClientError as error:
                 self.problem = f"groups cannot be told: {error}"
                 self.standing = ()
-            self._first.set()
+            finally:
+                self._first.set()
             await asyncio.sleep(max(EVERY_S - (time.monotonic() - begun), 1.0))
 
     async def ready(self) -> None:

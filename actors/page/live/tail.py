@@ -1,16 +1,17 @@
 """The metadata log of a running cluster, copied as it is committed and replayed for the page.
 
 This file alone decides how far back the copy reaches: to the beginning of what the leader has, or, where that is more than
-COPY_BYTES_MAX, to its newest snapshot.
+COPY_BYTES_MAX, to its newest snapshot. While there is no room for what has come nothing more is asked for, which `problem`
+says.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from actors.arrow.metadata_copy import Copy
 from actors.client.errors import ClientError, NotInTime
-from actors.client.operations.tail import NEWEST, Slice, Tail
+from actors.client.operations.tail import NEWEST, Event, Slice, Tail
 from actors.host.client.asynchronous import Kafka
 from actors.page.metadata.recorded import Recorded
 
@@ -31,6 +32,10 @@ class Tailed:
         self.is_cut = False
         """Whether the log was longer than what is copied."""
         self.recorded: Recorded | None = None
+        self.problem = ""
+        """Why the copy does not grow, as a sentence; empty: it does."""
+        self._left: deque[Event] = deque()
+        """What has come and is not written: there was no room."""
 
     def _count(self, size: int) -> None:
         self._copied += size
@@ -52,30 +57,40 @@ class Tailed:
                 self._copy.close()
                 self.is_cut, self._copied = True, 0
                 self._copy, self._tail = Copy(self._count), Tail(self._kafka.config, NEWEST)
-        self._copy.flush()
         self.recorded = await asyncio.to_thread(Recorded, self._copy.path)
         return self.recorded
 
     async def _fetch(self, wait_ms: int | None, timeout_s: float | None = None) -> bool:
-        """Ask the leader once. Returns whether something came that can be replayed."""
-        events = await self._kafka.run(self._tail.fetch(wait_ms), timeout_s)
-        for event in events:
-            await asyncio.to_thread(self._copy.take, event)
-        return any(not isinstance(one, Slice) or one.is_last for one in events)
+        """Ask the leader once, unless something is left to be written. Returns whether something came that can be replayed.
+        Raises ClientError, OSError."""
+        if not self._left:
+            self._left.extend(await self._kafka.run(self._tail.fetch(wait_ms), timeout_s))
+        came = any(not isinstance(one, Slice) or one.is_last for one in self._left)
+        while self._left:
+            await asyncio.to_thread(self._copy.take, self._left[0])
+            self._left.popleft()
+        return came
 
     async def follow(self, on_change: Callable[[], Awaitable[None]]) -> None:
-        """Follow the log until the task is cancelled. `on_change`: called when it has grown."""
+        """Follow the log until the task is cancelled. `on_change`: called when it has grown, or grows no more."""
         assert self.recorded is not None
         while True:
+            before, came = self.problem, False
             try:
                 came = await self._fetch(None)
+                self.problem = ""
             except NotInTime:
                 continue
             except ClientError:
                 await asyncio.sleep(AGAIN_S)
                 continue
-            with suppress(OSError):
-                if came:
-                    self._copy.flush()
-                    if await asyncio.to_thread(self.recorded.refresh):
-                        await on_change()
+            except OSError as error:
+                self.problem = (
+                    f"The metadata log is copied no further, so what is shown is what was read before: {error}. Make room "
+                    f"there: it is tried again"
+                )
+            grown = (came or before != self.problem) and await asyncio.to_thread(self.recorded.refresh)
+            if grown or before != self.problem:
+                await on_change()
+            if self.problem:
+                await asyncio.sleep(AGAIN_S)

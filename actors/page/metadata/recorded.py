@@ -127,7 +127,7 @@ class Recorded:
             if self._changed == before:
                 self._changes += new
                 self._changed = end
-                self._forget()
+                _forget(self._changes)
             if new or any(one.offset >= before for one in self._history_.marks()[-1:]):
                 self._touched = end
             return True
@@ -222,19 +222,16 @@ class Recorded:
         with self._lock:
             end = self._history_.now.offset
             if self._changed < end:
+                made: list[pa.Table] = []  # all of them or none: it may fail in the middle
                 for batch in self._history_.changes(self._changed, end):
-                    self._changes.append(pa.Table.from_batches([batch], SCHEMA))
-                    self._forget()
+                    made.append(pa.Table.from_batches([batch], SCHEMA))
+                    _forget(made)
+                self._changes += made
+                _forget(self._changes)
                 self._changed = end
             if len(self._changes) > 16:
                 self._changes[:] = [pa.concat_tables(self._changes).combine_chunks()]
             return pa.concat_tables(self._changes) if self._changes else SCHEMA.empty_table()
-
-    def _forget(self) -> None:
-        """Keep the newest changes only."""
-        rows = sum(map(len, self._changes))
-        while len(self._changes) > 1 and rows - len(self._changes[0]) >= CHANGES_MAX:
-            rows -= len(self._changes.pop(0))
 
     def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
         """What is wrong at a moment, since when and why. `live`: what the cluster answers now."""
@@ -275,3 +272,10 @@ class Recorded:
             yield f"This log is long: changes are told from offset {since} on. Any moment can be looked at."
         if begin > 1:
             yield f"The log begins at offset {begin}: what was before it is not known."
+
+
+def _forget(changes: list[pa.Table]) -> None:
+    """Keep the newest changes only."""
+    rows = sum(map(len, changes))
+    while len(changes) > 1 and rows - len(changes[0]) >= CHANGES_MAX:
+        rows -= len(changes.pop(0))

@@ -1,13 +1,13 @@
 """`rayft.Replay` beside a leader of bytes: the tables of the files that it has, changes one after the other, deleted
 beginnings."""
 
-import os
 import stat
 import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -339,16 +339,11 @@ def test_a_copy_takes_a_snapshot_in_the_place_of_what_it_has() -> None:
 
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_a_full_disk_is_told_with_its_place(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_copy.Copy, "_open", lambda *_: os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb"))
+    monkeypatch.setattr(metadata_copy.Copy, "_open", lambda *_: FileIO("/dev/full", "wb"))
     data = memoryview(next(iter(stored(GOLDEN))).data)
     metadata = uncommitted.Batches(data, scan(data, 0, len(data))[0])._replace(records=memoryview(bytes(size)))
     with metadata_copy.Copy() as copy, pytest.raises(OSError, match=f"No space left on device.*{copy.path}"):
-        take(copy, metadata)
-
-
-def take(copy: metadata_copy.Copy, event: tail.Event) -> None:
-    copy.take(event)
-    copy.flush()
+        copy.take(metadata)
 
 
 def test_an_address_at_which_nobody_answers_is_an_error() -> None:

@@ -1,4 +1,4 @@
-"""When readers hear that something is new, and that it is made once for all of them."""
+"""When readers hear that something is new, and that it is made once for all of them. What runs beside goes on."""
 
 import asyncio
 import json
@@ -77,3 +77,26 @@ def test_records_that_change_nothing_wake_nobody(made: list[int]) -> None:
         assert b'"end":49' in await anext(reader) and watched._version == 2
 
     asyncio.run(run())
+
+
+def test_what_fails_beside_the_page_is_told_and_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "BEGUN_ANEW_S", 0.001)
+    begun = 0
+
+    async def work() -> None:
+        nonlocal begun
+        begun += 1
+        if begun < 3:
+            raise ValueError(f"no {begun}")
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        async with module._beside(work):
+            async with asyncio.timeout(10):
+                while begun < 3:
+                    await asyncio.sleep(0.001)
+
+    asyncio.run(run())
+    assert begun == 3 and [str(one.exc_info[1]) for one in caplog.records if one.exc_info] == ["no 1", "no 2"]

@@ -13,7 +13,7 @@ from actors.page.metadata import recorded as module
 from actors.page.metadata.recorded import Recorded
 from actors.page.metadata.slices import Wanted, chosen
 from actors.replay.columns import history
-from actors.replay.logs.files import NothingToRead
+from actors.replay.logs.files import CorruptLog, NothingToRead
 from actors.replay.timeline.history import History
 from fastpath.records.scan import scan
 
@@ -83,6 +83,24 @@ def test_changes_are_those_of_replay(recorded: Recorded) -> None:
 
     expected = pa.Table.from_batches(list(replay.changes(LOG)), history.SCHEMA)
     assert recorded.changes().combine_chunks().equals(expected.combine_chunks())
+
+
+def test_changes_whose_making_fails_in_the_middle_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONG", 0)
+    found, whole = Recorded(LOG), Recorded(LOG).changes()
+    make = History.changes
+
+    def fails(*of: object) -> Iterator[pa.RecordBatch]:
+        for batch in make(*of):  # type: ignore[arg-type]
+            yield batch.slice(0, len(batch) // 2)
+            raise CorruptLog(LOG, 0, "it has rotted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "changes", fails)
+        for _ in range(3):
+            with pytest.raises(CorruptLog):
+                found.changes()
+    assert found.changes().equals(whole) and sum(found.flow(10).changes) == len(whole)
 
 
 def test_a_moment_outside_the_log_is_refused_or_its_end(recorded: Recorded) -> None:
