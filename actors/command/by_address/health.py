@@ -106,7 +106,7 @@ def _look(kafka: Kafka, why: bool = False, most: int = sys.maxsize) -> SeenClust
     log_dirs: dict[int, Any] = {}
     open_: list[OpenTransaction] = []
     if quorum is not NO_QUORUM:  # brokers without a controller are busy with finding one
-        log_dirs = _asked(kafka, operations.describe_log_dirs(), "log directories are", unseen) or {}
+        log_dirs = _asked(kafka, operations.describe_log_dirs(sizes=False), "log directories are", unseen) or {}
         led = _led(found)
         if len(led) <= most:
             open_ = _asked(kafka, open_transactions(led), "transactions are", unseen) or []

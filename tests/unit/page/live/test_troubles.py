@@ -116,6 +116,9 @@ def test_a_transaction_hangs_beyond_its_timeout() -> None:
 )
 def test_a_transaction_whose_coordinator_does_not_tell_is_not_said_to_hang(answer: Any) -> None:
     assert hangs(held(3_600_000, answer)) == []
-    seen = health._look(Blocking(held(3_600_000, answer)))  # type: ignore[arg-type]
+    world = held(3_600_000, answer)
+    seen = health._look(Blocking(world))  # type: ignore[arg-type]
     assert [one.kind for one in seen.explanations] == []
     assert any("coordinators of transactions are not looked at: " in one for one in seen.unseen)
+    asked = [request for one in world.servers.values() for name, _, request in one.asked if name == "DescribeLogDirs"]
+    assert len(asked) == 2 and all(one.topics == [] for one in asked), "what each replica takes is not asked for"
