@@ -4,6 +4,7 @@ This file alone decides how much of a value is read in a list, and what is said 
 """
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -98,7 +99,7 @@ def _checked(data: bytes) -> str:
     """A value that is JSON itself. Raises Unreadable for one that is none: it is shown, and exported, as JSON."""
     try:
         text = str(data, "utf-8")
-        json.loads(text, parse_constant=_no_number, parse_int=_no_huge)
+        json.loads(text, parse_constant=_no_number, parse_int=_no_huge, parse_float=_no_infinite)
     except Unreadable:
         raise
     except RecursionError:
@@ -117,6 +118,12 @@ def _no_huge(text: str) -> None:
     """A whole number of so many digits is JSON, and Python writes and reads none."""
     if 0 < sys.get_int_max_str_digits() < len(text.lstrip("-")):
         raise Unreadable(f"it has a whole number of more than {sys.get_int_max_str_digits():,} digits")
+
+
+def _no_infinite(text: str) -> None:
+    """1e999 is JSON, and becomes an infinity, which is none."""
+    if math.isinf(float(text)):
+        raise Unreadable("it has a number that is too large to be read")
 
 
 def _json(value: Any) -> str:
