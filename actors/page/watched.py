@@ -59,6 +59,7 @@ class Watched:
         self._news = asyncio.Event()
         """Set when something is new: then another one takes its place."""
         self._pulse = -1, b""
+        self._made_s = 0.0
         self._making = asyncio.Lock()
         self._touched: Any = None
 
@@ -106,17 +107,26 @@ class Watched:
         seen = -1
         while True:
             if seen == self._version:
-                with suppress(TimeoutError):
+                try:
                     async with asyncio.timeout(QUIET_S):
                         await self._news.wait()
+                except TimeoutError:
+                    await self._look_again()
             seen = self._version
             yield self._pulse[1] if self._pulse[0] == seen else await self._made(seen)
             await asyncio.sleep(PULSE_S)
+
+    async def _look_again(self) -> None:
+        """Make an event anew: some of what a cluster tells changes without a word, as groups that come to stand still."""
+        if self.live is not None and time.monotonic() - self._made_s >= QUIET_S:
+            self._made_s = time.monotonic()
+            await self.tell()
 
     async def _made(self, version: int) -> bytes:
         """An event, made once for all readers."""
         async with self._making:
             if self._pulse[0] < version:
+                self._made_s = time.monotonic()
                 told = await asyncio.to_thread(self.pulse)
                 self._pulse = version, b"data: " + json.dumps(told, separators=(",", ":")).encode() + b"\n\n"
             return self._pulse[1]

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from actors.page import watched as module
+from actors.page.live.quorums import Quorums
 from actors.page.metadata.moments import Extent, Moment
 from actors.page.verdict import Verdict
-from actors.page.watched import Watched
+from actors.page.watched import Live, Watched
 
 
 class Known:
@@ -77,6 +78,21 @@ def test_records_that_change_nothing_wake_nobody(made: list[int]) -> None:
         assert b'"end":49' in await anext(reader) and watched._version == 2
 
     asyncio.run(run())
+
+
+def test_what_a_cluster_tells_without_a_word_is_heard_all_the_same(made: list[int]) -> None:
+    """Groups that stand still, where the quorum is not told: nothing else changes then."""
+
+    async def run() -> list[bytes]:
+        live = Live(None, None, Quorums(None, lambda: None))  # type: ignore[arg-type]
+        watched = Watched("x", Known(), live)  # type: ignore[arg-type]
+        readers = [watched.pulses() for _ in range(10)]
+        await asyncio.gather(*(anext(one) for one in readers))
+        watched.known.end = 7  # type: ignore[attr-defined]
+        return await asyncio.gather(*(anext(one) for one in readers))
+
+    events = asyncio.run(run())
+    assert made == [1, 7] and len(set(events)) == 1, "it is made once for all of them"
 
 
 def test_what_fails_beside_the_page_is_told_and_begins_anew(
