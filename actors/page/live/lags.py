@@ -165,10 +165,10 @@ async def positions(kafka: Kafka, name: str, type: str) -> dict[Part, Position]:
 
 
 def _look(positions: dict[Part, Position], ends: dict[Part, Any]) -> GroupSample:
-    """What a group has committed now, and where its partitions end."""
+    """What a group has committed now, by a clock that nobody sets, and where its partitions end."""
     known = {part: one.offset for part, one in ends.items() if isinstance(one, Found) and part in positions}
     return GroupSample(
-        int(time.time() * 1000), 0, {part: one.offset for part, one in positions.items() if part in known}, known
+        int(time.monotonic() * 1000), 0, {part: one.offset for part, one in positions.items() if part in known}, known
     )
 
 

@@ -37,7 +37,8 @@ class _Ring:
         self.at = -1
 
     def begin(self, time_ms: int) -> None:
-        """Begin a column: the oldest one goes."""
+        """Begin a column: the oldest one goes, and those that a clock has made which was ahead and was set back."""
+        self.times[self.times > time_ms] = -1
         self.at = (self.at + 1) % len(self.times)
         self.times[self.at] = time_ms
         self.values[:, self.at] = np.nan
@@ -73,7 +74,7 @@ class Samples:
         with self._lock:
             self._recent.begin(time_ms)
             last = self._minutes.times[self._minutes.at] if self._minutes.at >= 0 else -1
-            if last < 0 or time_ms // MINUTE_MS > last // MINUTE_MS:
+            if last < 0 or time_ms // MINUTE_MS != last // MINUTE_MS:
                 self._minutes.begin(time_ms)
                 self._forget(time_ms - MINUTES * MINUTE_MS)
             self.left_out = 0

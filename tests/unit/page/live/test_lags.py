@@ -94,3 +94,11 @@ def test_groups_that_are_not_told_any_more_do_not_stand_still(monkeypatch: pytes
     monkeypatch.setattr(lags, "_round", fails)
     asyncio.run(once())
     assert lags.standing == () and lags.problem == "groups cannot be told: nobody answers"
+
+
+def test_a_clock_that_jumps_ahead_makes_no_group_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, lags = of([1, 2])
+    for now_s in (1_000_000, 1_003_600, 1_003_605):
+        monkeypatch.setattr(module.time, "time", lambda now_s=now_s: now_s)
+        asyncio.run(lags._round())
+    assert lags.standing == ()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +69,13 @@ def test_all_series_at_their_bound_take_72_mb() -> None:
     found = Samples()
     found.add(0, dict.fromkeys(range(samples.SERIES_MAX + 1), 1.0))
     assert found.bytes == 72_000_000
+
+
+@pytest.mark.parametrize("is_day", [False, True])
+def test_a_clock_that_is_set_back_goes_on(is_day: bool) -> None:
+    found = Samples()
+    at_ms = 100 * 86_400_000
+    for time_ms in (at_ms, at_ms + 7_200_000, at_ms + 60_000, at_ms + 120_000):
+        found.add(time_ms, {"a": time_ms - at_ms})
+    assert found.line(["a"], is_day).times.tolist() == [at_ms, at_ms + 60_000, at_ms + 120_000]
+    assert found.line(["a"], is_day).values.tolist() == [0, 60_000, 120_000]
