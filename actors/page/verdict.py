@@ -11,8 +11,9 @@ from actors.client.operations.cluster import Quorum
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.slices import Wanted
 from actors.printable import printable
+from actors.why.answers import of_quorum
 from actors.why.explanations import Explanation
-from actors.why.facts import ClusterFacts, GroupFacts, LogDirFacts, QuorumFacts, TransactionFacts, VoterFacts
+from actors.why.facts import ClusterFacts, GroupFacts, LogDirFacts, TransactionFacts
 
 
 class Finding(NamedTuple):
@@ -103,25 +104,8 @@ def _live(asked: Asked | None) -> ClusterFacts | None:
     """The cluster's answers as facts; None: there are none."""
     if asked is None or (asked.quorum is None and not asked.unseen):
         return None
-    quorum = quorum_facts(asked.quorum) if asked.quorum is not None else None
+    quorum = of_quorum(asked.quorum) if asked.quorum is not None else None
     return ClusterFacts(
         int(time.time() * 1000), {}, {}, quorum=quorum, log_dirs=asked.log_dirs, transactions=asked.transactions,
         groups=asked.groups,
     )  # fmt: skip
-
-
-def quorum_facts(quorum: Quorum) -> QuorumFacts:
-    """What an answer to DescribeQuorum says of each voter."""
-    leader = next((one for one in quorum.voters if one.id == quorum.leader), None)
-    if leader is None:
-        return QuorumFacts(-1, quorum.leader_epoch, tuple(VoterFacts(one.id) for one in quorum.voters))
-    knows = leader.last_caught_up_ms >= 0  # a voter that has never fetched from this leader has no time: -1
-    voters = [
-        VoterFacts(
-            one.id,
-            max(0, leader.log_end_offset - one.log_end_offset),
-            max(0, leader.last_caught_up_ms - one.last_caught_up_ms) if knows and one.last_caught_up_ms > 0 else -1,
-        )
-        for one in quorum.voters
-    ]
-    return QuorumFacts(leader.id, quorum.leader_epoch, tuple(voters))

@@ -1,16 +1,53 @@
-"""Answers of a running cluster as facts of what is wrong: log directories that cannot be used, transactions that hang.
+"""Answers of a running cluster as facts of what is wrong: voters that lag, log directories that cannot be used, transactions
+that hang.
 
 This file alone decides when a transaction hangs: its producer has been silent for HANGING_MS, and no coordinator will end it
-in time.
+in time; and what an answer about the quorum says of each voter.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from actors.why.facts import NO_TIMEOUT_MS, LogDirFacts, TransactionFacts
+from actors.why.facts import NO_TIMEOUT_MS, LogDirFacts, QuorumFacts, TransactionFacts, VoterFacts
 
 HANGING_MS = 900_000
 """Longer than any transaction may be open: transaction.max.timeout.ms of brokers, unless set otherwise."""
+
+
+class QuorumReplica(Protocol):
+    """A voter or an observer, as the leader of the quorum knows it."""
+
+    @property
+    def id(self) -> int:
+        """The id of the controller."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The end of its log; -1: not known."""
+
+    @property
+    def last_caught_up_ms(self) -> int:
+        """When it had all of the leader's log last, by the leader's clock; below 1: never, or not told."""
+
+
+class Quorum(Protocol):
+    """The quorum as its leader tells it."""
+
+    @property
+    def leader(self) -> int:
+        """The id of the leader; -1: there is none."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """Its epoch."""
+
+    @property
+    def voters(self) -> Sequence[QuorumReplica]:
+        """Those that vote."""
+
+    @property
+    def observers(self) -> Sequence[QuorumReplica]:
+        """Those that do not."""
 
 
 class Open(Protocol):
@@ -50,6 +87,24 @@ class Coordinated(Protocol):
 
 
 OpenT = TypeVar("OpenT", bound=Open)
+
+
+def of_quorum(told: Quorum) -> QuorumFacts:
+    """The leader, and what is known of each voter. A leader that is no voter any more leads until that is committed.
+    Releases before Kafka 3.3 do not tell the times, without which nothing is said of a voter."""
+    if told.leader < 0:
+        return QuorumFacts(-1, told.leader_epoch, tuple(VoterFacts(one.id) for one in told.voters))
+    leader = next((one for one in (*told.voters, *told.observers) if one.id == told.leader), None)
+    if leader is None or leader.last_caught_up_ms < 0:
+        return QuorumFacts(told.leader, told.leader_epoch)
+    return QuorumFacts(told.leader, told.leader_epoch, tuple(_voter(leader, one) for one in told.voters))
+
+
+def _voter(leader: QuorumReplica, one: QuorumReplica) -> VoterFacts:
+    lag, behind_ms = leader.log_end_offset - one.log_end_offset, leader.last_caught_up_ms - one.last_caught_up_ms
+    if one.last_caught_up_ms <= 0:  # it has never fetched from this leader
+        return VoterFacts(one.id, max(lag, 0) or -1)
+    return VoterFacts(one.id, max(lag, 0), max(behind_ms, 0))
 
 
 def offline(told: Mapping[int, Any]) -> Iterator[LogDirFacts]:

@@ -33,15 +33,13 @@ from actors.command.output.listing import BOOL, TEXT, Listing
 from actors.command.output.pipe import open_pipe
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
-from actors.why.answers import hanging, offline, silent
+from actors.why.answers import hanging, of_quorum, offline, silent
 from actors.why.explanations import Explanation, explain
 from actors.why.facts import (
     EXAMPLES_MAX,
     ClusterFacts,
-    QuorumFacts,
     Trouble,
     TroubledPartition,
-    VoterFacts,
 )
 from actors.why.phrases import counted, partitions
 
@@ -251,7 +249,7 @@ def facts_of(
         leaderless=_trouble(one for one in parts if one.leader < 0),
         lacking=_by_broker(parts, lambda one: [replica for replica in one.replicas if replica not in one.isr]),
         led_elsewhere=_by_broker(parts, _not_leading),
-        quorum=None if quorum is None else _quorum(quorum),
+        quorum=None if quorum is None else of_quorum(quorum),
         log_dirs=tuple(offline(log_dirs)),
         transactions=tuple(hanging(now_ms, open_, known)),
     )
@@ -276,17 +274,3 @@ def _by_broker(
 def _trouble(parts: Iterable[TroubledPartition]) -> Trouble:
     those = list(parts)
     return Trouble(len(those), tuple(those[:EXAMPLES_MAX]))
-
-
-def _quorum(quorum: Quorum) -> QuorumFacts:
-    leader = next((one for one in quorum.voters if one.id == quorum.leader), None)
-    if leader is None:
-        return QuorumFacts(-1, quorum.leader_epoch, tuple(VoterFacts(one.id) for one in quorum.voters))
-    voters = []
-    for one in quorum.voters:
-        if leader.last_caught_up_ms < 0:  # the times are not told
-            continue
-        lag, never = leader.log_end_offset - one.log_end_offset, one.last_caught_up_ms < 0
-        behind_ms = -1 if never else leader.last_caught_up_ms - one.last_caught_up_ms
-        voters.append(VoterFacts(one.id, lag or (-1 if never else 0), behind_ms))
-    return QuorumFacts(quorum.leader, quorum.leader_epoch, tuple(voters))

@@ -10,9 +10,10 @@ from actors.client.operations.cluster import Quorum, Replica
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.recorded import Recorded
 from actors.page.metadata.slices import Wanted
-from actors.page.verdict import Asked, quorum_facts, verdict
+from actors.page.verdict import Asked, verdict
 from actors.replay.columns.tables import SCHEMAS
-from actors.why.explanations import Explanation
+from actors.why.answers import of_quorum
+from actors.why.explanations import Explanation, explain
 from actors.why.facts import ClusterFacts, GroupFacts, LogDirFacts, TransactionFacts
 
 LOG = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
@@ -107,8 +108,22 @@ def test_a_voter_that_has_not_fetched_from_the_new_leader_is_not_behind_since_19
     answer = quorum(1, 0, 7)
     for unknown in (-1, 0):
         voters = [*answer.voters[:2], answer.voters[2]._replace(last_caught_up_ms=unknown)]
-        told = quorum_facts(answer._replace(voters=voters))
+        told = of_quorum(answer._replace(voters=voters))
         assert [(one.id, one.lag, one.behind_ms) for one in told.voters] == [(1, 0, 0), (2, 0, 0), (3, 7, -1)]
+
+
+def test_a_release_that_does_not_tell_the_times_has_voters_of_which_nothing_is_known() -> None:
+    voters = [one._replace(last_fetch_ms=-1, last_caught_up_ms=-1) for one in quorum(1, 0, 7).voters]
+    told = of_quorum(quorum(1)._replace(voters=voters))
+    assert (told.leader, told.voters) == (1, ())
+    assert explain(ClusterFacts(0, {}, {}, quorum=told)) == []
+
+
+def test_a_leader_that_is_no_voter_any_more_leads() -> None:
+    first, *others = quorum(1, 0, 7).voters
+    for observers in ([first], []):
+        told = of_quorum(quorum(1)._replace(voters=others, observers=observers))
+        assert told.leader == 1 and explain(ClusterFacts(0, {}, {}, quorum=told)) == []
 
 
 def test_names_of_topics_obey_no_terminal() -> None:

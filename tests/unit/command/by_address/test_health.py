@@ -55,6 +55,12 @@ def test_faults_of_the_quorum() -> None:
     ]
     assert explained({}, quorum(-1, 5)) == [("no quorum", "no controller leads")]
     assert explained({}, quorum(1, -1, -1)) == [], "an old release does not tell the times"
+    leaving = quorum(1, 50_000, 50_000)
+    leaving = leaving._replace(voters=leaving.voters[1:], observers=leaving.voters[:1])
+    assert explained({}, leaving) == [], "a leader that is no voter any more leads until that is committed"
+    ahead = quorum(1, 50_000, 50_001)
+    ahead.voters[1] = ahead.voters[1]._replace(log_end_offset=99)
+    assert explained({}, ahead) == [], "its clock was set back"
 
 
 def test_log_directories_and_transactions() -> None:
