@@ -114,6 +114,16 @@ class Samples:
         known = ~np.isnan(values).all(axis=0)
         return Line(times[known], np.nansum(values, axis=0)[known].astype(np.float32))
 
+    def newest(self, keys: list[Hashable]) -> Floats:
+        """The last sample of each of some series; NaN: it is not known."""
+        with self._lock:
+            found: Floats = np.full(len(keys), np.nan, dtype=np.float32)
+            places = [(at, self._rows[key]) for at, key in enumerate(keys) if key in self._rows]
+            if places:
+                at, rows = np.array(places).T
+                found[at] = self._recent.values[rows, self._recent.at]
+            return found
+
     @property
     def bytes(self) -> int:
         """The memory of all values, bytes."""

@@ -117,9 +117,8 @@ def lag_over_time(lags: Lags, name: str, is_day: bool) -> dict[str, Any]:
     """The times, the sum at each, and the partitions with the most lag. A value that is not known is None."""
     keys = lags.keys(name)
     times = lags.samples.line(keys, is_day).times.tolist()
-    lines = {}
-    for key in sorted(keys, key=lambda one: -_last(lags, one))[:LINES_MAX]:
-        lines[f"{key[1]}-{key[2]}"] = _at(times, lags.samples.line([key], is_day))
+    most = np.argsort(-np.nan_to_num(lags.samples.newest(keys)), kind="stable")[:LINES_MAX]
+    lines = {f"{keys[at][1]}-{keys[at][2]}": _at(times, lags.samples.line([keys[at]], is_day)) for at in most}
     trend = lags.trend(name)
     return {
         "times": times,
@@ -134,8 +133,3 @@ def lag_over_time(lags: Lags, name: str, is_day: bool) -> dict[str, Any]:
 def _at(times: list[int], line: Line) -> list[float | None]:
     known = dict(zip(line.times.tolist(), line.values.tolist(), strict=True))
     return [known.get(time) for time in times]
-
-
-def _last(lags: Lags, key: Any) -> float:
-    values = lags.samples.line([key]).values
-    return float(values[-1]) if len(values) and not np.isnan(values[-1]) else 0.0

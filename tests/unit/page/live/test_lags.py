@@ -102,3 +102,18 @@ def test_a_clock_that_jumps_ahead_makes_no_group_stand_still(monkeypatch: pytest
         monkeypatch.setattr(module.time, "time", lambda now_s=now_s: now_s)
         asyncio.run(lags._round())
     assert lags.standing == ()
+
+
+def test_the_partitions_with_the_most_lag_are_told_first_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, lags = of([1, 2])
+    count = 10_000
+    lags._keys = {"g": [("g", "t", number) for number in range(count)]}
+    lags.samples.add(1_000, {key: float(key[2] % 7) for key in lags.keys("g")})
+    asked: list[int] = []
+    line = lags.samples.line
+    monkeypatch.setattr(lags.samples, "line", lambda keys, *of: asked.append(len(keys)) or line(keys, *of))
+    told = lag_over_time(lags, "g", is_day=False)
+    assert list(told["partitions"])[:3] == ["t-6", "t-13", "t-20"] and told["left_out"] == count - 200
+    assert told["partitions"]["t-6"] == [6.0] and len(asked) == 201, "not one look for each of them"

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +38,14 @@ def test_an_hour_and_a_day_are_kept_and_no_more() -> None:
     last = RECENT + MINUTES + 49
     assert line(found, ["a"]) == [(at * MINUTE_MS, at) for at in range(last - RECENT + 1, last + 1)]
     assert line(found, ["a"], is_day=True) == [(at * MINUTE_MS, at) for at in range(last - MINUTES + 1, last + 1)]
+
+
+def test_the_newest_of_each_series() -> None:
+    found = Samples()
+    assert np.isnan(found.newest(["a"])).all() and len(found.newest([])) == 0
+    found.add(1, {"a": 1, "b": 2})
+    found.add(2, {"c": 3, "a": 4})
+    assert np.nan_to_num(found.newest(["c", "b", "a", "none"]), nan=-1).tolist() == [3, -1, 4, -1]
 
 
 def test_a_minute_has_its_last_sample() -> None:
