@@ -8,11 +8,12 @@ This file alone decides that. Rules:
    enough are found.
 3. A search looks for bytes in keys, values or headers as they are, in capital and small letters as they are typed.
 4. Each reading has connections of its own, which end with it; there are READERS_MAX at once.
+5. An answer is decoded piece by piece: a few KB of it may be GB of records.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -35,6 +36,8 @@ LAST_LEAST = 5
 SILENCE_S = 20.0
 """How long nothing may come while there is something to read, s."""
 FETCH_BYTES, PARTITION_BYTES = 8 << 20, 1 << 20
+PIECE_BYTES = 16 << 20
+"""From how many bytes on records are passed on. Not more than 100 MiB is decompressed at once, be it one batch or more."""
 
 
 class Wish(NamedTuple):
@@ -114,10 +117,14 @@ async def _read(kafka: Kafka, wish: Wish, plan: dict[Part, Range], total: int) -
         for one in fetched:
             part = one.topic, one.partition
             scanned += min(one.next_offset, left[part].end) - max(one.offset, left[part].first) if part in left else 0
-        table = await asyncio.to_thread(_decoded, fetched, decoders, wish)
-        if len(table):
-            found += len(table)
-            yield Found(table)
+        pieces = _decoded(fetched, decoders)
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            table = await asyncio.to_thread(matching, piece, wish.text, wish.field)
+            if len(table):
+                found += len(table)
+                yield Found(table)
+            if found >= wish.number and not (wish.is_tail or wish.place == "latest"):
+                break
         for one in fetched:
             if (one.topic, one.partition) in left and one.next_offset >= left[one.topic, one.partition].end:
                 del left[one.topic, one.partition]
@@ -141,11 +148,17 @@ def _check(told: Iterable[Result]) -> None:
             raise ClientError(f"partition {one.topic}-{one.partition} lost records at a change of leader: read anew")
 
 
-def _decoded(fetched: list[Fetched], decoders: dict[Part, Partition], wish: Wish) -> pa.Table:
-    batches = [batch for one in fetched for batch in decoders[one.topic, one.partition].batches(one)]
-    if not batches:
-        return pa.table({})
-    return matching(pa.Table.from_batches(batches), wish.text, wish.field)
+def _decoded(fetched: list[Fetched], decoders: dict[Part, Partition]) -> Iterator[pa.Table]:
+    """The records of answers, in tables that are passed on from PIECE_BYTES on."""
+    batches: list[pa.RecordBatch] = []
+    for one in fetched:
+        for batch in decoders[one.topic, one.partition].batches(one):
+            batches.append(batch)
+            if sum(each.nbytes for each in batches) >= PIECE_BYTES:
+                yield pa.Table.from_batches(batches)
+                batches = []
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 def matching(table: pa.Table, text: bytes, field: str) -> pa.Table:

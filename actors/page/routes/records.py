@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,6 +26,8 @@ from actors.page.watched import Live
 PREVIEW_BYTES = 4 << 10
 """How much of a value is told in a list."""
 WHOLE_BYTES = 4 << 20
+HEADERS_LISTED, HEADERS_WHOLE = 100, 10_000
+"""How many headers of a record are told in a list, and where more than the beginning of its value is wanted."""
 COUNT_MAX = 1_000
 OFFSETS_S = 5.0
 
@@ -112,11 +115,11 @@ def streamed(
 
 
 async def _told(live: Live, wish: Wish, preview: int) -> AsyncIterator[bytes]:
-    async def event(table: pa.Table) -> bytes:
+    async def rows(table: pa.Table) -> list[dict[str, Any]]:
         read = await reader(live, table, preview > PREVIEW_BYTES)
-        return await asyncio.to_thread(lambda: _event("records", rows_of(table, preview, read)))
+        return await asyncio.to_thread(rows_of, table, preview, read)
 
-    held: list[pa.Table] = []
+    best: list[dict[str, Any]] = []  # and not the records themselves, of which each may be large
     shown = 0
     is_last = wish.place == "latest" and not wish.is_tail
     try:
@@ -124,13 +127,13 @@ async def _told(live: Live, wish: Wish, preview: int) -> AsyncIterator[bytes]:
             if isinstance(one, Progress):
                 yield _event("progress", one._asdict())
             elif is_last:
-                held = [last([*held, one.table], wish.number)]
+                best = newest([*best, *await rows(last([one.table], wish.number))], wish.number)
             else:
                 few = one.table.slice(max(0, len(one.table) - wish.number) if wish.is_tail else 0, wish.number - shown)
                 shown += 0 if wish.is_tail else len(few)
-                yield await event(few)
-        if held:
-            yield await event(held[0])
+                yield _event("records", await rows(few))
+        if best:
+            yield _event("records", best)
         yield _event("end", {})
     except (ClientError, ValueError) as error:
         yield _event("failed", {"error": str(error)})
@@ -148,8 +151,18 @@ async def reader(live: Live, table: pa.Table, is_whole: bool) -> Decoder | None:
     return await decoder(live.registry, (*table["key"].to_pylist(), *table["value"].to_pylist()), is_whole)
 
 
+def newest(found: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """The last of some records, the newest first."""
+    return sorted(found, key=lambda row: (row["timestamp"], row["offset"]), reverse=True)[:count]
+
+
 def rows_of(table: pa.Table, preview: int, read: Decoder | None = None) -> list[dict[str, Any]]:
-    """Records as JSON has them, with the beginnings of their values, and what those say that have a schema."""
+    """Records as JSON has them, with the beginnings of their values, and what those say that have a schema. Of headers the
+    first ones, and how many there are behind them."""
+    most = HEADERS_LISTED if preview <= PREVIEW_BYTES else HEADERS_WHOLE
+    headers = table["headers"]
+    counts = pc.list_value_length(headers).to_pylist()
+    table = table.set_column(table.column_names.index("headers"), "headers", pc.list_slice(headers, 0, most))
     return [
         {
             "partition": row["partition"],
@@ -157,9 +170,10 @@ def rows_of(table: pa.Table, preview: int, read: Decoder | None = None) -> list[
             "timestamp": row["timestamp"],
             "key": part(row["key"], preview, read),
             "value": part(row["value"], preview, read),
-            "headers": [[one["key"], part(one["value"], preview)] for one in row["headers"] or ()],
+            "headers": [[one["key"][:preview], part(one["value"], preview)] for one in row["headers"] or ()],
+            "more_headers": max(0, (count or 0) - most),
         }
-        for row in dicts(table)
+        for row, count in zip(dicts(table), counts, strict=True)
     ]
 
 

@@ -174,7 +174,8 @@ async function records(app, root, name) {
         ...[["Key", one.key], ["Value", one.value]].filter(([, part]) => part?.schema).map(([words, part]) => [`${words}’s schema`, part.decoded === undefined ? h("span", { class: "bad" }, part.schema) : part.schema])]),
       h("h3", {}, "Key"), h("pre", { class: "value" }, pretty(one.key, way)), h("h3", {}, "Value"), h("pre", { class: "value" }, pretty(one.value, way)),
       one.value && one.value.size > bytes(one.value).length ? h("p", { class: "soft" }, `The first ${size(bytes(one.value).length)} of ${size(one.value.size)}.`) : "",
-      h("h3", {}, "Headers"), one.headers.length ? plainTable(["name", "value"], one.headers.map(([key, value]) => [key, text(value) ?? "null"])) : empty("It has no headers."));
+      h("h3", {}, "Headers"), one.headers.length ? plainTable(["name", "value"], one.headers.map(([key, value]) => [key, text(value) ?? "null"])) : empty("It has no headers."),
+      one.more_headers ? h("p", { class: "soft" }, `And ${count(one.more_headers)} more.`) : "");
     body.style.display = "grid";
     body.style.gap = "12px";
     draw(row);

@@ -1,4 +1,4 @@
-"""Which records a search finds, against a slow search."""
+"""Which records a search finds, against a slow search; and how much of an answer is decoded at once."""
 
 from typing import Any
 
@@ -6,7 +6,12 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.page.live.reading import FIELDS, last, matching
+from actors.arrow.ranges import Range
+from actors.arrow.reading import Partition
+from actors.client.operations.fetching import Fetched
+from actors.client.properties import client_config
+from actors.page.live.reading import COLUMNS, FIELDS, PIECE_BYTES, _decoded, last, matching
+from fastpath.records.batch import OUTPUT_BYTES_MAX, Builder
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 BYTES = st.none() | st.binary(max_size=4) | st.sampled_from([b"ab", b"xaby", b"AB"])
@@ -45,3 +50,30 @@ def test_the_last_records_of_all_partitions_are_the_newest_ones() -> None:
     assert last(tables, 3).to_pylist() == [
         {"timestamp": 6, "offset": 8}, {"timestamp": 6, "offset": 2}, {"timestamp": 5, "offset": 7},
     ]  # fmt: skip
+
+
+def answer(batches: int, size: int, rows: int = 1) -> tuple[list[Fetched], dict[Any, Partition]]:
+    """An answer with batches of records of so many zeros, which compress to nothing, and what decodes it."""
+    data = b""
+    for at in range(batches):
+        builder = Builder(base_offset=at * rows, attributes=4, timestamp_ms=1)
+        for _ in range(rows):
+            builder.append(None, bytes(size), 1, [])
+        data += bytes(builder.build())
+    count = batches * rows
+    found = Fetched("t", 0, 0, memoryview(data), count, count, count, 0, (), 0)
+    return [found], {
+        ("t", 0): Partition(("t", 0), Range(0, count), COLUMNS, client_config({"bootstrap.servers": "a:1"}))
+    }
+
+
+def test_a_small_answer_of_many_bytes_is_decoded_piece_by_piece() -> None:
+    fetched, decoders = answer(30, 8 << 20)
+    assert len(fetched[0].records) < 20_000, "240 MiB"
+    offsets: list[int] = []
+    for piece in _decoded(fetched, decoders):
+        assert piece.nbytes <= PIECE_BYTES + OUTPUT_BYTES_MAX
+        offsets += piece["offset"].to_pylist()
+    assert offsets == list(range(30)), "and in their order"
+    (only,) = _decoded(*answer(50, 100, rows=10))
+    assert len(only) == 500, "small ones are one piece"
