@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,6 +26,8 @@ from actors.page.routes.streams import BrokenOff
 from actors.page.watched import Live
 
 EXPORT_MAX = 1_000_000
+HEADERS_MAX = 100_000
+"""How many headers become lines of JSON at once, and how many a record may have: a hundred MB can be 25 million of them."""
 GROUP_ROWS, GROUP_BYTES = 100_000, 16 << 20
 SCHEMA = pa.schema([
     ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", "UTC")), ("key", pa.binary()),
@@ -67,7 +70,12 @@ async def _lines(live: Live, wish: Wish) -> AsyncIterator[bytes]:
 
 
 def _joined(table: pa.Table, decoder: Decoder | None) -> bytes:
-    return b"".join(line(row, decoder) for row in dicts(table))
+    counts = pc.list_value_length(table["headers"])
+    most, total = pc.max(counts).as_py() or 0, pc.sum(counts).as_py() or 0
+    if most > HEADERS_MAX:
+        raise ValueError(f"a record has {most:,} headers, too many for JSON Lines: export Parquet")
+    rows = max(1, len(table)) if total <= HEADERS_MAX else 1
+    return b"".join(line(row, decoder) for at in range(0, len(table), rows) for row in dicts(table.slice(at, rows)))
 
 
 def line(row: dict[str, Any], decoder: Decoder | None = None) -> bytes:

@@ -26,7 +26,7 @@ from actors.page.watched import Live
 PREVIEW_BYTES = 4 << 10
 """How much of a value is told in a list."""
 WHOLE_BYTES = 4 << 20
-HEADERS_LISTED, HEADERS_WHOLE = 100, 10_000
+HEADERS_LISTED, HEADERS_WHOLE = 100, 1_000
 """How many headers of a record are told in a list, and where more than the beginning of its value is wanted."""
 COUNT_MAX = 1_000
 OFFSETS_S = 5.0
