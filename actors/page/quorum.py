@@ -1,7 +1,7 @@
 """What is shown of the quorum of controllers: the leader, and each voter with its lag.
 
 This file alone decides that. Now, it is what the quorum answers; where it does not, or is not told, and at a moment of the
-past, it is what the metadata says of the controllers. Who leads a quorum that does not answer is not known.
+past, it is what the metadata says of the controllers. The leader of a quorum that does not answer is not known.
 """
 
 from typing import Any

@@ -39,15 +39,15 @@ class Quorum(Protocol):
 
     @property
     def leader_epoch(self) -> int:
-        """Its epoch."""
+        """The epoch of the leader."""
 
     @property
     def voters(self) -> Sequence[QuorumReplica]:
-        """Those that vote."""
+        """The controllers that vote."""
 
     @property
     def observers(self) -> Sequence[QuorumReplica]:
-        """Those that do not."""
+        """The nodes that follow and do not vote."""
 
 
 class Open(Protocol):
