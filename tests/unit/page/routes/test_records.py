@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.page.live import reading
-from actors.page.routes import exports
 from actors.page.routes import records as module
 from actors.page.routes.exports import line
 from actors.page.routes.records import HEADERS_LISTED, HEADERS_WHOLE, PREVIEW_BYTES, _event, _told, dicts, part, rows_of
@@ -74,18 +73,6 @@ def test_of_many_headers_the_first_are_told() -> None:
     assert len(whole["headers"]) == 120 <= HEADERS_WHOLE and whole["more_headers"] == 0
     (none,) = rows_of(of([1], b""), 10)
     assert none["headers"] == [] and none["more_headers"] == 0
-
-
-def test_headers_without_end_are_not_all_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    monkeypatch.setattr(exports, "HEADERS_MAX", 5)
-    monkeypatch.setattr(exports, "dicts", lambda table: made.append(len(table)) or dicts(table))
-    few = exports._joined(of([1, 2], b"v", 2), None)
-    many = exports._joined(of([1, 2, 3], b"v", 2), None)
-    assert made == [2, 1, 1, 1] and many.startswith(few) and len(many.splitlines()) == 3
-    assert exports._joined(of([], b""), None) == b""
-    with pytest.raises(ValueError, match="has 6 headers, too many"):
-        exports._joined(of([1], b"v", 6), None)
 
 
 def test_of_the_last_records_no_more_is_held_than_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
