@@ -11,8 +11,9 @@ truncated when the result is there: `truncate_to`.
 
 A truncation is made whole, or not begun, where room or descriptors are short: all that has to be read is read first; then
 the names of the segments behind change, and the file that is cut with them, together or not at all; memory follows, and for
-that nothing may be short. What could not be written or removed then is done by the next flush, and nothing is appended
-before: index files that are too long, snapshots of offsets that are gone.
+that nothing may be short. Where there are segments behind their names are durable before the file is cut: that waits for the
+disk, once. What could not be written or removed then is done by the next flush, and nothing is appended before: index files
+that are too long, snapshots of offsets that are gone. What an earlier change is owed is done first (`names.py`).
 
 Where a batch in front of the cut has rotted the log is cut there, unless it is known what it was: what is written next has
 to follow what memory says of the log.
@@ -168,6 +169,7 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
         return []
     if offset < log.log_start_offset:
         return truncate_fully(log, offset)
+    log.settle()  # a file that is to be removed still says how far the log went
     withdraw(log)
     place = log.segment_of(offset)
     segment, behind = log.segments[place], log.segments[place + 1 :]
@@ -182,7 +184,7 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
             prepared = _prepared(log, cut.end_offset)
     except FileNotFoundError as error:
         raise log.tear(error) from error
-    log.retire(behind[::-1], CUT, partial(_cut_file, log, segment, cut))
+    log.retire(behind[::-1], CUT, partial(_cut_file, log, segment, cut, bool(behind)))
     log.active = segment
     log.indexes.forget(segment)
     try:
@@ -231,7 +233,10 @@ def _prepared(log: PartitionLog, offset: int) -> Prepared:
             log.snapshots.pending.pop(job.start, None)
 
 
-def _cut_file(log: PartitionLog, segment: Segment, cut: CutPoint) -> None:
+def _cut_file(log: PartitionLog, segment: Segment, cut: CutPoint, renamed: bool) -> None:
+    if renamed and cut.position < segment.size:
+        # A power cut that kept the cut and none of the names would leave a hole of which nothing says why.
+        log.disk.settle(log.directory)
     try:
         segment.cut(cut)
     except DiskFailed as error:
@@ -257,6 +262,7 @@ def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
 def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
     """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
     DiskFull or DiskFailed: nothing is removed; Torn."""
+    log.settle()
     withdraw(log)
     log.retire(log.segments[::-1], FRONT)  # as if the start had moved: what is left in front of a hole may go
     log.active = None

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -141,6 +142,49 @@ def test_a_log_that_becomes_shorter_at_both_ends_keeps_what_is_between() -> None
         again = logs.reopen(log, recovery_point=10, log_start_offset=0).log
         assert again.damaged is None and content(again) in before
         assert again.log_start_offset <= 2 and again.log_end_offset >= 6
+
+
+def test_a_power_cut_that_keeps_the_cut_of_a_file_keeps_that_those_behind_have_gone() -> None:
+    """A start found offsets missing in front of segments that were back, and called the log damaged."""
+    log = logs.new(segment_bytes=200)
+    for number in range(10):
+        put(log, build(timestamp_ms=1_000 + number))
+    flush(log)
+    before, disk = content(log), log.disk
+    assert isinstance(disk, VirtualDisk)
+    assert [one.base_offset for one in log.segments] == [0, 2, 4, 6, 8]
+    truncate_to(log, 3)
+    disk.sync(Sync(0, [log.segments[1].log], []))  # as a kernel may that writes back what it has
+    disk.crash(None, keeps=lambda change: False)
+    again = logs.reopen(log, recovery_point=10)
+    assert again.log.damaged is None and not again.cuts
+    assert again.log.log_end_offset == 3 and before.startswith(content(again.log))
+
+
+@pytest.mark.parametrize("end", [3, 0])
+def test_a_file_that_there_was_no_room_to_begin_or_to_remove_goes_before_the_log_is_cut(end: int) -> None:
+    """A start took it for the place up to which the log had come: it called the log damaged, or began too far behind."""
+    log = logs.new(segment_bytes=200)
+    for number in range(8):
+        put(log, build(timestamp_ms=1_000 + number))
+    flush(log)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = lambda operation, path: (
+        errno.EMFILE * (operation == "remove" or (operation == "open" and path.endswith("8.index")))
+    )
+    with pytest.raises(DiskFull):
+        put(log, build())
+    assert log.names.owed
+    with suppress(DiskFull):
+        truncate_to(log, end) if end else truncate_fully(log, end)
+    disk.fault = None
+    again = logs.reopen(log, recovery_point=8).log
+    ends = log.log_start_offset, log.log_end_offset
+    assert again.damaged is None and (again.log_start_offset, again.log_end_offset) == ends
+    truncate_to(log, end) if end else truncate_fully(log, end)
+    again = logs.reopen(log, recovery_point=8).log
+    assert again.damaged is None and (again.log_start_offset, again.log_end_offset) == (0, end)
 
 
 def test_a_recovery_point_within_what_has_gone_hides_no_hole() -> None:
