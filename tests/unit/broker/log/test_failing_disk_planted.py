@@ -15,7 +15,7 @@ from actors.broker.log.directories.renames import HalfRenamed
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move
 from actors.broker.log.names import Names
-from actors.broker.log.segment import CUT, Segment
+from actors.broker.log.segment import CUT, CutPoint, Segment
 from tests.simulator.planted.registry import Patch, instead
 from tests.unit.broker.log import test_failing_disk as enumeration
 from tests.unit.broker.log import test_shortage as shortage
@@ -41,12 +41,15 @@ def copy_from_before_a_start_takes_over_what_was_cleaned_since() -> Sequence[Pat
 
 def names_behind_a_cut_are_never_made_durable() -> Sequence[Patch]:
     """What a cut has renamed away comes back with a power cut, behind what was written since."""
-    unsynced = Names.unsynced
+    unsynced, cut_file = Names.unsynced, truncation._cut_file
+
+    def at_once(log: PartitionLog, segment: Segment, cut: CutPoint, renamed: bool) -> None:
+        cut_file(log, segment, cut, False)
 
     def only_new(names: Names, has_segments: bool) -> Any:
         return [], unsynced(names, has_segments)[1]
 
-    return [instead(Names, "unsynced", only_new)]
+    return [instead(Names, "unsynced", only_new), instead(truncation, "_cut_file", at_once)]
 
 
 def gaps_are_forgotten_by_a_kill() -> Sequence[Patch]:
