@@ -441,6 +441,9 @@ class PartitionLog:
             self.names.owe(half)
             self.refuse()
             raise
+        except (DiskFull, DiskFailed):
+            self.names.changes += 1  # and back: a power cut may keep the first of both
+            raise
 
     def take_back(self) -> None:
         """Let the names of the log's files be what memory says. Raises DiskFull, DiskFailed, Torn."""

@@ -147,6 +147,10 @@ class Names:
         self._waiting.update(paths)
         return [unlinking(self.disk, self.directory, paths, self._waiting)] if paths else []
 
+    def leave_directory(self) -> None:
+        """Note that the log's directory is another log's now, or nobody's: no job unlinks anything there any more."""
+        self._waiting.clear()
+
     def move(self, directory: str) -> None:
         """Give the log's directory another name. Raises DiskFull, DiskFailed: it has its old name."""
         self.settle()

@@ -639,7 +639,8 @@ class Segment:
 
 def unlinking(disk: Disk, directory: str, paths: Sequence[str], waiting: set[str] | None = None) -> Job:
     """The job that unlinks files of a log, once their present names are durable: they tell a start what was going on. When
-    it has ended it takes their paths out of `waiting`; after an error it may be run again."""
+    it has ended it takes their paths out of `waiting`; after an error it may be run again. What is not in `waiting` any more
+    it leaves."""
     return partial(_unlink, disk, directory, paths, waiting)
 
 
@@ -648,6 +649,8 @@ def _unlink(disk: Disk, directory: str, paths: Sequence[str], waiting: set[str] 
     disk.settle(directory)
     failed: OSError | None = None
     for path in paths:
+        if waiting is not None and path not in waiting:
+            continue
         try:
             disk.remove(path)
         except (DiskFull, DiskFailed) as error:

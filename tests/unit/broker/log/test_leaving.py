@@ -187,6 +187,23 @@ def test_a_file_that_there_was_no_room_to_begin_or_to_remove_goes_before_the_log
     assert again.damaged is None and (again.log_start_offset, again.log_end_offset) == (0, end)
 
 
+def test_names_that_a_change_in_vain_has_given_back_are_durable_with_the_next_flush() -> None:
+    """A power cut kept that a segment had left, and not that it was back."""
+    log = logs.new(segment_bytes=400)
+    for number in range(9):
+        put(log, build(timestamp_ms=1_000 + number))
+    flush(log)
+    disk, before = log.disk, content(log)
+    assert isinstance(disk, VirtualDisk) and len(log.segments) > 2
+    disk.fault = lambda operation, path: errno.ENOSPC * (operation == "rename" and path.endswith("0.index"))
+    with pytest.raises(DiskFull):
+        drop_segments(log, 1)
+    disk.fault = None
+    flush(log)
+    disk.crash(None, keeps=lambda change: str(change.new).endswith(".deleted"))
+    assert content(logs.reopen(log, recovery_point=9).log) == before
+
+
 def test_a_recovery_point_within_what_has_gone_hides_no_hole() -> None:
     """The last segments were not durable to their end, and one of them has gone. Readers found a gap."""
     log = logs.new(segment_bytes=400)

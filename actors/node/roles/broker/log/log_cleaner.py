@@ -276,6 +276,8 @@ class LogCleaner:
         log, left, retired = running.log, running.cleaning.leftover, running.cleaning.retired
         if retired is not None:
             self._logs.retired.retire_segments(running.partition, retired.segments, retired.jobs)
+        if left is not None:
+            left.close()  # nobody reads it, and perhaps it has to stay
         if left is None or log.torn is not None or self._logs.closing or self._directories.failed(log.disk):
             return
         try:

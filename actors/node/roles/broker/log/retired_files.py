@@ -3,7 +3,8 @@
 This file alone decides:
 
 1. The directory of a log that goes is renamed at once, so that what comes under its name next begins in a directory of its
-   own. It is unlinked after `file.delete.delay.ms`, in a thread; so are segments. Until then readers may have them open.
+   own, which no job of the one before reaches. It is unlinked after `file.delete.delay.ms`, in a thread; so are segments.
+   Until then readers may have them open.
 2. Files of which nobody has said that they may go are set aside under a name of their own, and stay.
 3. In a directory that is offline nothing is renamed and nothing removed: the next start finds files that nobody claims.
 4. A name that finds no room to be changed is tried again until it is. Nothing else begins under it meanwhile; a replica
@@ -70,6 +71,7 @@ class RetiredFiles:
             self.remove(disk, retired)
 
         def renamed() -> None:
+            _left(log)
             self._runtime.waiting.timers.at(self._runtime.now.mono_ms + settings.file_delete_delay_ms, later)
 
         self._rename(disk, name, retired, renamed)
@@ -146,6 +148,7 @@ class RetiredFiles:
         self._directories.count(log.disk, -1)
         if self.there(log):
             self.keep_stray(log.disk, log.directory, partition.topic, partition.number)
+        _left(log)
         later_ms = self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms
         self._runtime.waiting.timers.at(later_ms, log.release)
 
@@ -216,6 +219,12 @@ class RetiredFiles:
                 self._runtime.waiting.timers.at(again_ms, lambda: self._work(disk, job, told=True))
 
         self._runtime.work(job, done)
+
+
+def _left(log: PartitionLog | None) -> None:
+    """Let no job for the files of a log reach those of the next one of its name."""
+    if log is not None and not log.blank:
+        log.names.leave_directory()
 
 
 def _each(jobs: list[Job]) -> None:

@@ -4,8 +4,9 @@ import errno
 
 import pytest
 
+from actors.broker.log.retention import drop_segments
 from actors.metadata import ops
-from actors.ports import DiskFailed
+from actors.ports import DiskFailed, DiskFull
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import records
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code, outcome
@@ -83,6 +84,27 @@ def test_snapshots_of_producers_that_retention_deletes_later_are_not_its_namesak
     lab.pass_ms(61_000, 5_000)
     left = [int(name[:20]) for name in lab.disks[1].names("t-0") if name.endswith(".snapshot")]
     assert left == lab.partition(1).log.snapshots.offsets == [1, 2, 3, 4]
+
+
+def test_segments_that_retention_has_chosen_of_it_are_not_its_namesakes() -> None:
+    """There was no room to take a segment of the new topic out of its log, nor for the way back: its file was unlinked, as
+    it had the name that one of the old topic's had."""
+    lab = Lab(1)
+    for topic_id in (TOPIC_ID, NAMESAKE):
+        filled(lab, topic_id, 4)
+        log, disk = lab.partition(1).log, lab.disks[1]
+        if topic_id == TOPIC_ID:
+            lab.broker(1).logs.retired.unlink_later(lab.partition(1), drop_segments(log, 3))
+            lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    disk.fault = lambda operation, path: errno.ENOSPC * (operation == "rename" and not path.endswith("0.log"))
+    with pytest.raises(DiskFull):
+        drop_segments(log, 1)
+    assert log.names.owed
+    lab.pass_ms(61_000, 1000)
+    disk.fault = None
+    log.settle()
+    lab.pass_ms(61_000, 1000)
+    assert log.torn is None and disk.found("t-0/00000000000000000000.log")
 
 
 def test_nothing_begins_under_a_name_that_could_not_be_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
