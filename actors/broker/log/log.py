@@ -632,6 +632,7 @@ class PartitionLog:
             return Flush(self.log_end_offset, (), (), self.generation, (), None, (), 0, cut)
         self.settle()
         self.aborted.settle()
+        self.snapshots.begin_flush()
         # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
         # between must not keep what came behind a cut, and bring back what that took away.
         files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]

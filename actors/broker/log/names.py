@@ -13,6 +13,7 @@ none of these files is ever read as true, and no start is needed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from errno import ENOENT
 
 from actors.broker.log.directories.directory import PARTITION_METADATA
 from actors.broker.log.directories.renames import HalfRenamed, Pair, rename_all, torn
@@ -24,8 +25,8 @@ class Names:
     """The names in one log's directory."""
 
     __slots__ = (
-        "_back", "_durable_changes", "_first", "_highest", "_identified", "_identity", "_unlinks", "_unwanted", "_waiting",
-        "_way", "changes", "directory", "disk", "flush_wanted", "placed",
+        "_back", "_durable_changes", "_first", "_highest", "_identified", "_identity", "_unlinks", "_unsure", "_unwanted",
+        "_waiting", "_way", "changes", "directory", "disk", "flush_wanted", "placed",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, has_identity: bool) -> None:
@@ -53,10 +54,13 @@ class Names:
         """The ending with which segments left last."""
         self._first = self._highest = 0
         """The number from which on their names have one since they go that way, and the highest that any name has had."""
+        self._unsure = False
+        """Whether names of an earlier process may not be durable."""
         self._back: list[Pair] = []
         """The renames by which names that have changed in part are again what memory says, in their order."""
-        self._unwanted: list[str] = []
-        """Files that are no part of the log, under names that a start believes."""
+        self._unwanted: dict[str, str] = {}
+        """Files that are no part of the log, under names that a start believes, with the names that they are to have; empty:
+        they are to be removed."""
 
     @property
     def listing(self) -> Directory:
@@ -69,8 +73,9 @@ class Names:
         self.flush_wanted = True
 
     def go_on_from(self, number: int) -> None:
-        """Note the highest number that a start has found in a name."""
-        self._highest = number
+        """Note the highest number that a start has found in a name. What an earlier process has unlinked a power cut may
+        bring back, under a higher one."""
+        self._highest, self._unsure = number, True
 
     def ending(self, paths: Iterable[str], ending: str) -> str:
         """The ending with which files of these paths leave the log: `ending`, or one that has a number before it as well.
@@ -78,8 +83,9 @@ class Names:
         paths, number = list(paths), 1
         if paths and ending != DELETED:  # of a snapshot
             if ending != self._way:
-                if self._way and self.changes != self._durable_changes:
+                if self._unsure or (self._way and self.changes != self._durable_changes):
                     self.disk.settle(self.directory)
+                    self._unsure = False
                 self._way, self._first = ending, self._highest + 1
             number = self._first
         found = _numbered(ending, number)
@@ -97,6 +103,10 @@ class Names:
             self._unlinks.update((name, None) for _, name in pairs)
             self.changed()
 
+    def unlink_later(self, paths: Iterable[str]) -> None:
+        """Let the next operation's job, or that of `PartitionLog.left_over`, unlink files that have left the log."""
+        self._unlinks.update(dict.fromkeys(paths))
+
     # ---- what there was no room for
 
     @property
@@ -110,14 +120,24 @@ class Names:
         self._back = list(half.back)
         self.changed()
 
-    def discard(self, path: str) -> None:
-        """Remove a file that is no part of the log any more, now or when there is room for it. Raises DiskFailed."""
+    def discard(self, path: str, to: str = "") -> None:
+        """Remove a file that is no part of the log any more, or name it `to`, now or when there is room for it. Raises
+        DiskFailed."""
         try:
-            self.disk.remove(path)
+            self._take_away(path, to)
         except DiskFull:
-            if path not in self._unwanted:
-                self._unwanted.append(path)
+            self._unwanted.setdefault(path, to)
         self.changes += 1
+
+    def _take_away(self, path: str, to: str) -> None:
+        if not to:
+            self.disk.remove(path)
+            return
+        try:
+            self.disk.rename(path, to)
+        except DiskFailed as error:
+            if error.errno != ENOENT:  # else it was removed under the running broker
+                raise
 
     def take_back(self) -> None:
         """Change names back that have changed in part. Raises DiskFull: some are left; Torn."""
@@ -137,8 +157,9 @@ class Names:
         """Do what is owed. Raises DiskFull: some of it is left; DiskFailed, Torn."""
         self.take_back()
         while self._unwanted:
-            self.disk.remove(self._unwanted[0])
-            del self._unwanted[0]
+            path, to = next(iter(self._unwanted.items()))
+            self._take_away(path, to)
+            del self._unwanted[path]
             self.changed()
 
     def take_unlinks(self) -> list[Job]:

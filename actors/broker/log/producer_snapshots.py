@@ -2,7 +2,8 @@
 
 This file alone decides which snapshot a rebuilt state begins with: the newest sound one. One that is not sound is forgotten.
 One of an offset that the log has not any more is forgotten at once, and its file goes before anything is appended
-(`names.py`).
+(`names.py`). Where it was the last one a start would take the log for one without producers: it has another name then until
+there is a snapshot again, and a start that finds it there reads the log from its beginning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ SNAPSHOT = ".snapshot"
 class ProducerSnapshots:
     """The snapshots of one log."""
 
-    __slots__ = ("_names", "offsets", "pending")
+    __slots__ = ("_begun", "_names", "left", "offsets", "pending")
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -26,6 +27,10 @@ class ProducerSnapshots:
         """The offsets of the snapshots that are on the disk, rising."""
         self.pending: dict[int, bytes] = {}
         """The content of the snapshots that the next flush writes, by offset."""
+        self._begun: set[int] = set()
+        """The offsets of snapshots that a flush may have written that has not ended, or has found no room for the rest."""
+        self.left: list[str] = []
+        """The names of snapshots that have left the log and say that it had some, while there is none on the disk."""
 
     def __bool__(self) -> bool:
         return bool(self.offsets or self.pending)
@@ -84,20 +89,37 @@ class ProducerSnapshots:
                 self._names.leave(pairs)
             self.offsets.remove(offset)
 
-    def drop_above(self, offset: int) -> None:
+    def drop_above(self, offset: int, *, segments: int) -> None:
         """Forget the snapshots of offsets that the log no longer has, and remove their files. Unlinks, so for start-up and
-        truncation only. Raises DiskFailed."""
+        truncation only. `segments`: how many the log has, or a power cut may bring back; a start reads a single one anyway.
+        Raises DiskFailed."""
         gone = [one for one in self.offsets if one > offset]
         self.offsets = self.offsets[: len(self.offsets) - len(gone)]
+        if gone and segments > 1 and not self.offsets and not self.left:
+            path = self.path(gone.pop())
+            left = path + self._names.ending([path], DELETED)
+            self._names.discard(path, left)
+            self.left.append(left.rpartition("/")[2])
         for snapshot in gone:
             self._names.discard(self.path(snapshot))
         self.pending = {one: content for one, content in self.pending.items() if one <= offset}
+
+    def begin_flush(self) -> None:
+        """Remove what earlier flushes may have written that is not wanted any more, and note what this one writes. Raises
+        DiskFailed."""
+        for one in self._begun - set(self.pending) - set(self.offsets):
+            self._names.discard(self.path(one))
+        self._begun.update(self.pending)
 
     def flushed(self, offsets: Iterable[int]) -> None:
         """Note that a flush has written the snapshots of these offsets."""
         for offset in offsets:
             if self.pending.pop(offset, None) is not None and offset not in self.offsets:
                 self.offsets = sorted([*self.offsets, offset])
+        self._begun.intersection_update(self.pending)
+        if self.offsets and self.left:
+            self._names.unlink_later(f"{self._names.directory}/{name}" for name in self.left)
+            self.left = []
 
     def outdated(self, offsets: Iterable[int]) -> None:
         """Drop the snapshots that a flush has written while the log was truncated: they may be wrong. Raises DiskFailed."""

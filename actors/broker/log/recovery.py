@@ -26,11 +26,13 @@ This file alone decides what is believed. Rules:
    others a file that is not sound is, and one that may have been lost.
 8. Where a log that is not compacted has gaps above the recovery point it is sparse from then on.
 9. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
-   offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
+   offsets beyond the end is dropped. Without any snapshot there was no producer, unless one has left: then all batches are
+   read. Where these batches are damaged, the log is opened and says so.
 10. A log for which room or a descriptor is short is opened by another try. What one in vain has cut is told by that, and
    durable before anything is appended: the files say nothing of it any more.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from re import escape, fullmatch
@@ -53,6 +55,8 @@ from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
 LEFTOVERS = (DELETED, CLEANED, ".tmp")
+LEFT_SNAPSHOT = rf"[0-9]{{20}}{escape(SNAPSHOT)}(?:\.[0-9]+)?{escape(DELETED)}"
+"""The name of a snapshot of producers that has left its log."""
 LEFT_INDEX = rf"([0-9]{{20}}){escape(TRANSACTION_INDEX)}\..*{escape(DELETED)}"
 """The name of an index of aborted transactions that has left its log."""
 
@@ -163,6 +167,10 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         if base in aborting:
             log.segments[-1].aborted.claim()
     lasts: Lasts = {}
+    if len(bases) > 1 and not log.snapshots.offsets and not clean:
+        # It says that there were producers until there is a snapshot again.
+        log.snapshots.left = [name for name in leftovers if fullmatch(LEFT_SNAPSHOT, name)][:1]
+        leftovers = [name for name in leftovers if name not in log.snapshots.left]
     left = Left(*(_numbers(leftovers, ending) for ending in (CUT, FRONT, DELETED)))
     log.names.go_on_from(max((*left.cut.values(), *left.front.values()), default=0))
     if not clean:
@@ -267,8 +275,12 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
 
 
 def _remove(log: PartitionLog, leftovers: list[str]) -> None:
+    """Remove what has left the log, for good: the process that gave these names may have been killed before they were
+    durable, and a power cut bring records back that were cut."""
     for name in leftovers:
         log.disk.remove(f"{log.directory}/{name}")
+    if leftovers:
+        log.disk.settle(log.directory)
 
 
 def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts: list[RemovedBytes]) -> None:
@@ -298,8 +310,15 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
             name, epoch = segment.path(LOG), lasts[segment][1]
             said = f"{name} ends in leader epoch {epoch} and the segment before it in {lasts[before][1]}"
             log.damaged = log.damaged or said
-    _unlink_all([segment.delete() for segment in segments[:front]])
-    del segments[:front]
+    if front:
+        ending = _ending(log, segments[:front], FRONT)
+        _unlink_all([segment.delete(ending) for segment in segments[:front]])
+        del segments[:front]
+
+
+def _ending(log: PartitionLog, segments: Sequence[Segment], ending: str) -> str:
+    """The ending with which segments leave now: a power cut may bring the names back, beside those of the next change."""
+    return log.names.ending((path for segment in segments for path in segment.paths), ending)
 
 
 def _walked(segment: Segment, trusted: int, upper_offset: int) -> int:
@@ -368,10 +387,11 @@ def _scan(log: PartitionLog, trusted: int, mended: Mended, lasts: Lasts) -> int:
 
 def _drop(log: PartitionLog, place: int, cuts: list[RemovedBytes]) -> None:
     jobs, removed = list[Job](), list[RemovedBytes]()
+    ending = _ending(log, log.segments[place:], CUT)
     try:
         for segment in reversed(log.segments[place:]):
             one = RemovedBytes(segment.path(LOG), 0, segment.size, "behind")
-            jobs.append(segment.delete(CUT))
+            jobs.append(segment.delete(ending))
             removed.append(one)
     finally:
         cuts += reversed(removed)
@@ -438,10 +458,11 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
         log.epochs.truncate_start(log.log_start_offset)  # the log may begin inside a batch
     # Without any snapshot there was no producer when the segment of the last flushed batch began: a roll writes one, with
     # the flush that comes after it.
-    log.snapshots.drop_above(log.log_end_offset)
+    log.snapshots.drop_above(log.log_end_offset, segments=len(log.segments))
     if clean and not log.snapshots.offsets:
         return NO_LIMIT
-    return rebuild_producers(log, now_ms, log.segments_from(unsure - 1)[0].base_offset, indexed)
+    begin = log.log_start_offset if log.snapshots.left else log.segments_from(unsure - 1)[0].base_offset
+    return rebuild_producers(log, now_ms, begin, indexed)
 
 
 def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed, doubtful: set[int]) -> list[str]:

@@ -169,6 +169,7 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
         return []
     if offset < log.log_start_offset:
         return truncate_fully(log, offset)
+    had = bool(log.snapshots)
     log.settle()  # a file that is to be removed still says how far the log went
     withdraw(log)
     place = log.segment_of(offset)
@@ -192,7 +193,7 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
         note_cut(log, segment)
         if segment.aborted.exists:
             log.aborted.truncate(segment, cut.end_offset, aborted)
-        _ends_at(log, cut.end_offset)
+        _ends_at(log, cut.end_offset, place + 1)
     except DiskFailed as error:
         raise log.tear(error) from error
     log.damaged = log.damaged or aborted.damage
@@ -201,6 +202,8 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
         _take_prepared(log, prepared)
     else:
         log.producers.truncate(cut.end_offset)
+    if had and not log.snapshots:
+        log.keep_producers(cut.end_offset)
     log.refuse()
     return log.names.take_unlinks()
 
@@ -262,19 +265,22 @@ def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
 def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
     """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
     DiskFull or DiskFailed: nothing is removed; Torn."""
+    had, count = bool(log.snapshots), len(log.segments)
     log.settle()
     withdraw(log)
     log.retire(log.segments[::-1], FRONT)  # as if the start had moved: what is left in front of a hole may go
     log.active = None
     try:
-        _ends_at(log, offset)
-        log.snapshots.drop_above(-1)  # an old state would lack what is not in the log any more
+        _ends_at(log, offset, count)
+        log.snapshots.drop_above(-1, segments=count)  # an old state would lack what is not in the log any more
     except DiskFailed as error:
         raise log.tear(error) from error
     log.log_start_offset = offset
     log.recovery_point = log.asked_offset = offset
     log.epochs.clear()
     log.producers.clear()
+    if had:
+        log.keep_producers(offset)
     log.refuse()
     jobs = log.names.take_unlinks()
     if offset > 0:
@@ -283,7 +289,7 @@ def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]
     return jobs
 
 
-def _ends_at(log: PartitionLog, offset: int) -> None:
+def _ends_at(log: PartitionLog, offset: int, segments: int) -> None:
     log.log_end_offset = offset
     log.cleaned_offset = min(log.cleaned_offset, offset)
     log.checkpointed_offset = min(log.checkpointed_offset, offset)
@@ -291,7 +297,7 @@ def _ends_at(log: PartitionLog, offset: int) -> None:
     log.asked_offset = min(log.asked_offset, offset)
     log.generation += 1
     log.hints.clear()
-    log.snapshots.drop_above(offset)
+    log.snapshots.drop_above(offset, segments=segments)
 
 
 def rebuild_producers(log: PartitionLog, now_ms: int = -1, otherwise: int = 0, indexed: Indexed | None = None) -> int:

@@ -192,13 +192,15 @@ class TransactionIndex:
 
     def rebuild(self, entries: list[Aborted]) -> bool:
         """Take these entries in the place of what the file has. Returns whether that was something else. Start-up only:
-        it blocks."""
+        it blocks. Raises DiskFull, DiskFailed."""
         data = bytearray().join(map(encode, entries))
         try:
             self.rebuilt = self._content(cold=True) != data
         except CorruptTransactionIndex:
             self.rebuilt = True
-        self.exists = self.rebuilt or bool(data)
+        self.exists = self.rebuilt or self.exists or bool(data)
+        if self.exists and not self.rebuilt:
+            self._open()  # the next flush syncs it: the process that was killed may have cut it last
         self._data = data
         return self.rebuilt
 

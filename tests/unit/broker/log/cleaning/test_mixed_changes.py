@@ -114,11 +114,21 @@ class World:
         self.states.clear()
         self.note()
 
+    @property
+    def lowest_end(self) -> int:
+        """Where the log may be cut."""
+        return max(self.log.log_start_offset, self.log.log_end_offset - 40)
+
+    @property
+    def cleanable_end(self) -> int:
+        """Up to where the log may be cleaned."""
+        return self.recovery_point
+
     def cut(self) -> None:
         log = self.log
-        if log.log_end_offset == log.log_start_offset:
+        if self.lowest_end >= log.log_end_offset:
             return
-        end = self.random.randrange(max(log.log_start_offset, log.log_end_offset - 40), log.log_end_offset)
+        end = self.random.randrange(self.lowest_end, log.log_end_offset)
         try:
             self.jobs += truncate_to(log, end)
         except DiskFull:  # a kill may find a part of it done
@@ -150,8 +160,9 @@ class World:
 
     def clean(self) -> None:
         if self.cleaning is None:
-            found = steps(self.log, upper=self.recovery_point) if len(self.log.segments) > 2 else None
-            if found is None or not found._found.cleanable_bytes or self.recovery_point < 8:
+            end = self.cleanable_end
+            found = steps(self.log, upper=end) if len(self.log.segments) > 2 else None
+            if found is None or not found._found.cleanable_bytes or end < 8:
                 return
             self.cleaning, self.result = (found, found.steps()), None
         cleaning, running = self.cleaning

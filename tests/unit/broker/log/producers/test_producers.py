@@ -371,7 +371,7 @@ def with_one_late_producer(snapshots: bool, size: int = 20_000) -> tuple[Partiti
     flush(log)
     assert len(log.segments) == 64
     if not snapshots:
-        log.snapshots.drop_above(-1)
+        log.snapshots.drop_above(-1, segments=1)
     disk.cold_bytes = 0
     return log, disk
 
