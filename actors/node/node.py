@@ -100,6 +100,8 @@ class Node:
         self._talks_until_ms = 0
         """Until when a controller is expected to say more, by the monotonic clock."""
         self._active_controller = -1
+        self._opened = False
+        """Whether other nodes are listened to."""
         self._caught_up_ms = -BEHIND_MS
         """When the controller had last replayed all that is committed."""
 
@@ -117,9 +119,6 @@ class Node:
         for role in self._roles:
             role.start()
         self.dispatch.start()
-        for listener in self.config.listeners:
-            if Listener(listener.kind) in ALWAYS_OPEN:
-                self.requests.listen(listener.name)
         return self.turn(now, 0)
 
     def connected(
@@ -237,6 +236,8 @@ class Node:
             role.end()
         if self.controller is not None and self.controller.image.next_offset >= quorum.raft.committed_offset:
             self._caught_up_ms = now.mono_ms
+        if not (self._opened or quorum.loads):
+            self._open()
         requests.end_turn()
         return self._effects()
 
@@ -286,6 +287,16 @@ class Node:
         return due
 
     # ---- inside
+
+    def _open(self) -> None:
+        """Listen to other nodes, once there is no snapshot to be loaded with which this process begins: before, this node
+        knows no access rule, and would let in whom one shuts out."""
+        self._opened = True
+        for listener in self.config.listeners:
+            if Listener(listener.kind) in ALWAYS_OPEN:
+                self.requests.listen(listener.name)
+        if self.broker is not None:
+            self.broker.listen()
 
     def _follow_controller(self) -> None:
         leader = self.quorum.leader_id

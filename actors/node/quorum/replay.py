@@ -6,8 +6,8 @@ lost leadership comes first, a gained one last and only when everything below it
 
 A snapshot is loaded a slice a turn (`metadata/snapshot.py` has its size); what it replaces is freed in slices too. Rules:
 
-1. Until the snapshot is whole the roles show what they showed before, at a start nothing, and see no batch. Then all of them
-   take over in one step.
+1. Until the snapshot is whole the roles show what they showed before, and see no batch. Then all of them take over in one
+   step. At a start they show nothing, and no other node is heard before (`node.py`).
 2. A newer snapshot begins anew, and what was made of the older one is dropped. So does the same one if there was no
    descriptor to read a piece of it.
 3. One that is not sound is the end of the node: the log begins behind it, and what is known does not reach so far.

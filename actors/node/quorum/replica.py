@@ -128,6 +128,11 @@ class QuorumReplica:
         return self._replay.loads
 
     @property
+    def loads(self) -> bool:
+        """Whether a snapshot is being loaded, or waits for a descriptor."""
+        return self._replay.loading is not None
+
+    @property
     def loading(self) -> bool:
         """Whether a slice of a snapshot is loaded in each turn."""
         return self._replay.loading is not None and not self._unloaded

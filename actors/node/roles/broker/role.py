@@ -145,6 +145,9 @@ class BrokerRole(BrokerParts):
         self.heartbeats.previous_epoch = self.logs.recover()
         self._started = True
         self._catch_up()
+
+    def listen(self) -> None:
+        """Let other brokers come."""
         for listener in self._runtime.config.listeners:
             if Listener(listener.kind) is Listener.INTER_BROKER:
                 self._requests.listen(listener.name)

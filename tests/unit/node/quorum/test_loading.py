@@ -10,6 +10,7 @@ import pytest
 
 from actors.metadata import snapshot as snapshots
 from actors.node.quorum.replay import Replay
+from actors.node.quorum.replica import QuorumReplica
 from actors.ports import Batch, DiskFull
 from actors.raft import Role as RaftRole
 from actors.raft import SnapshotId
@@ -50,6 +51,11 @@ def restarted(node: Replica, monkeypatch: pytest.MonkeyPatch) -> Slow:
     monkeypatch.setattr(node, "_made", with_slow)
     node.start()
     return made[0]
+
+
+def heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes listen while they load, as they do where it is not the first snapshot of the process."""
+    monkeypatch.setattr(QuorumReplica, "loads", False)
 
 
 def grown(brokers: int = 0) -> tuple[Cluster, Replica]:
@@ -141,7 +147,19 @@ def test_what_was_not_read_for_want_of_a_descriptor_is_read_from_the_beginning()
     assert turns.role.events == ["load 50-1"] and len(turns.role.begun) == 3
 
 
+def test_a_node_that_begins_is_heard_when_it_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, leader = grown()
+    node = next(node for node in cluster.nodes.values() if node is not leader)
+    role = restarted(node, monkeypatch)
+    cluster.run(500)
+    assert role.begun and not role.events and not node.listening
+    role.go = True
+    assert cluster.run(100, lambda: bool(node.listening)) and role.events
+    assert cluster.run(2000, cluster.settled)
+
+
 def test_a_node_that_is_elected_while_it_loads_leads_when_it_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard_at_once(monkeypatch)
     cluster, _ = grown()
     roles = [restarted(node, monkeypatch) for node in cluster.nodes.values()]
     cluster.run(5000, lambda: any(node.quorum.raft.role is RaftRole.LEADER for node in cluster.nodes.values()))
@@ -160,6 +178,7 @@ def test_a_node_that_is_elected_while_it_loads_leads_when_it_has_loaded(monkeypa
 
 
 def test_a_node_that_resigns_while_it_loads_shows_nothing_of_its_reign(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard_at_once(monkeypatch)
     cluster, _ = grown()
     roles = [restarted(node, monkeypatch) for node in cluster.nodes.values()]
     cluster.run(5000, lambda: any(node.quorum.raft.role is RaftRole.LEADER for node in cluster.nodes.values()))
