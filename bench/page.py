@@ -1,6 +1,6 @@
 """Measures the page: how soon it answers, what it weighs, how quick the slider is, how soon a change is told.
 
-`python -m bench.page [DIRECTORY] [--moves 40] [--only files told load day] [--pairs 8] [--window 10] [--out FILE.json]`
+`python -m bench.page [DIRECTORY] [--moves 40] [--only files told pixel load day] [--pairs 8] [--window 10] [--out FILE]`
 
 DIRECTORY has a metadata log, best a long one; clusters of three controllers and three brokers are started for the rest. The
 page is a process of its own, asked over HTTP as a browser asks. Times are in ms: median and p95.
@@ -11,6 +11,9 @@ stands the CPU time of the page, which other work on the machine changes less. `
 
 (told) from the request that creates a topic to the event that tells it, and with ten pages open. `no_leader`: from the end
 of all controllers to the event that tells it; how long a page takes to start then, and to its event.
+
+(pixel) from the request that creates a topic to the frame in which Chromium shows its row, in the view of topics. It needs
+what the tests of the browser need.
 
 (load) what the page costs a cluster that is full: a producer writes as fast as it can, and windows in which the page's
 process is stopped (SIGSTOP) take turns with windows in which it runs and one browser has it open, and with windows of ten.
@@ -52,7 +55,7 @@ from actors.page.live.samples import MINUTE_MS, MINUTES, RECENT, Samples
 from tests.unit.replay import metadata_logs
 
 ROOT = Path(__file__).parent.parent
-CASES = ("files", "told", "load", "day")
+CASES = ("files", "told", "pixel", "load", "day")
 TOPIC = "full"
 ASKED = {"/api/v1/now": 30.0, "/api/v1/timeline": 30.0}
 """What an open page asks beside the events, and how often, s: see actors/page/static/now.js and app.js."""
@@ -190,6 +193,43 @@ def told(opened: Page, bootstrap: str, name: str, moves: int, pages: int = 1) ->
                 time.sleep(0.001)
             found.append((max(arrived.values()) - begun) * 1000)
     return {"median": round(statistics.median(found), 1), "p95": round(sorted(found)[int(moves * 0.95) - 1], 1)}
+
+
+SHOWN = """(name) => new Promise((found) => {
+  const drawn = () => requestAnimationFrame(() => setTimeout(() => found(Date.now())));
+  const look = () => document.querySelector("main").innerText.includes(name) && (seen.disconnect(), drawn());
+  const seen = new MutationObserver(look);
+  seen.observe(document.body, { subtree: true, childList: true, characterData: true });
+  look();
+})"""
+"""The time at which the frame has been drawn in which a text first stands in the page, ms."""
+
+
+def pixel(moves: int) -> dict[str, float]:
+    """How soon a browser shows that a topic was created."""
+    from tests.integration.page.walking import chromium
+
+    with (
+        rayft.Cluster(controllers=3, brokers=3) as cluster,
+        page("-b", cluster.bootstrap_servers) as (opened, _),
+        connect(cluster.bootstrap_servers) as kafka,
+        chromium() as browser,
+        browser.new_context() as context,
+    ):
+        shown = context.new_page()
+        shown.goto("http://{}:{}/?token={}".format(*opened.where, opened.token))
+        shown.wait_for_selector("h1:has-text('Well')")
+        shown.goto("http://{}:{}/#/topics".format(*opened.where))
+        shown.wait_for_selector("h1:has-text('Topics')")
+        found = []
+        for number in range(moves):
+            time.sleep(0.4 + random.random() / 2)
+            name = f"pixel-{moves - number:03}"  # the rows are in the order of names, and the newest is in the window
+            shown.evaluate(f"void (window.found = ({SHOWN})({json.dumps(name)}))")
+            begun = time.time()
+            kafka.run(topics.create([topics.NewTopic(name, 3, 3)]))
+            found.append(shown.evaluate("() => window.found") - begun * 1000)
+        return {"median": round(statistics.median(found), 1), "p95": round(sorted(found)[int(moves * 0.95) - 1], 1)}
 
 
 def weight(opened: Page) -> int:
@@ -403,6 +443,8 @@ def main() -> None:
         found |= files(options.directory, options.moves)
     if "told" in options.only:
         found |= telling(options.moves)
+    if "pixel" in options.only:
+        found["pixel_ms"] = pixel(options.moves)
     if "load" in options.only:
         found["load"] = load(options.pairs, options.window)
     if "day" in options.only:
