@@ -633,6 +633,8 @@ class PartitionLog:
         self.settle()
         self.aborted.settle()
         self.snapshots.begin_flush()
+        if not self.segments and self.log_end_offset:
+            self.open_first(self.log_end_offset, 0)  # there was no room for it when the log began there
         # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
         # between must not keep what came behind a cut, and bring back what that took away.
         files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]

@@ -16,7 +16,8 @@ This file alone decides what is believed. Rules:
 4. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
    below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
-   One that reaches beyond where the next begins is cut there: it is of an older history.
+   One that reaches beyond where the next begins is cut there: it is of an older history. A file without a batch that does
+   not fit among the others goes: the log was to begin anew there, and has what it had.
 5. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
    the next flush: no log needs room to be opened.
 6. A segment whose log file is named `.swap` is whole, and takes the place of all that begin inside it; its indexes may be
@@ -175,6 +176,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
     log.names.go_on_from(max((*left.cut.values(), *left.front.values()), default=0))
     if not clean:
         _close_holes(log, recovery_point, left, lasts, mended.cuts)
+    if not clean:
+        log.names.changes += 1  # as a process that was killed has left them: they go with the first flush
     scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended, lasts)
     cuts = mended.cuts
     _remove(log, leftovers)
@@ -287,6 +290,7 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
     """Cut the log where offsets below `trusted` are missing between segments: the log was becoming shorter when the power
     was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and nothing tells which.
     Adds to `lasts` what it has read of each segment, and to `cuts`."""
+    _forget_empty(log, trusted)
     segments, front = log.segments, 0
     for segment in segments:
         lasts[segment] = segment.find_last()
@@ -314,6 +318,21 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
         ending = _ending(log, segments[:front], FRONT)
         _unlink_all([segment.delete(ending) for segment in segments[:front]])
         del segments[:front]
+
+
+def _forget_empty(log: PartitionLog, trusted: int) -> None:
+    """Remove files without a batch that do not fit among the others, as the log was to begin anew there and a power cut has
+    brought back what it had: those in front of others, below what was durable, and a last one that does not begin where the
+    one before it ends."""
+    gone = [one for one in log.segments[:-1] if not one.size and one.base_offset < trusted]
+    *others, last = [one for one in log.segments if one not in gone]
+    if others and not last.size and last.base_offset > log.cleaned_offset:
+        gone += [last] if others[-1].find_last()[0] != last.base_offset else []
+    for segment in gone:
+        segment.close()
+        for path in segment.paths:
+            log.disk.remove(path)
+        log.segments.remove(segment)
 
 
 def _ending(log: PartitionLog, segments: Sequence[Segment], ending: str) -> str:
@@ -372,8 +391,8 @@ def _scan(log: PartitionLog, trusted: int, mended: Mended, lasts: Lasts) -> int:
             segment.log.truncate(found.position)
             cuts.append(cut)
             note_cut(log, segment)
-        elif segment.path(LOG) in cut_before:
-            note_cut(log, segment)
+        elif segment.path(LOG) in cut_before or (last and found.next_offset < trusted < NO_LIMIT):
+            note_cut(log, segment)  # by a process that may have been killed before it was durable
         if not last and found.next_offset < end and found.next_offset >= trusted and end > log.cleaned_offset:
             _drop(log, place + 1, cuts)
             break

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from actors.broker.log.log import PartitionLog
+from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.recovery import Mended
 from actors.broker.log.retention import drop_segments
 from actors.broker.log.truncation import truncate_fully, truncate_to
@@ -204,6 +204,71 @@ def test_names_that_a_change_in_vain_has_given_back_are_durable_with_the_next_fl
     assert content(logs.reopen(log, recovery_point=9).log) == before
 
 
+@pytest.mark.parametrize(("begin", "kept", "start", "end"), [(3, (3,), 4, 10), (3, (3, 6), 7, 10), (12, (), 0, 10)])
+def test_a_log_that_was_to_begin_anew_is_sound_with_what_a_power_cut_brings_back(
+    begin: int, kept: tuple[int, ...], start: int, end: int
+) -> None:
+    """The new file, which is empty, stood beside old ones: a start found offsets missing, and called the log damaged."""
+    log, disk = grown()
+    truncate_fully(log, begin)
+    name = f"{begin:020d}.log"
+    disk.crash(None, keeps=second_of(*kept))
+    disk.open(f"{logs.DIRECTORY}/{name}", create=True).truncate(0)
+    again = logs.reopen(log, recovery_point=10, log_start_offset=0).log
+    assert again.damaged is None and (again.log_start_offset, again.log_end_offset) == (start, end)
+    put(again, build())
+    flush(again)
+    assert content(logs.reopen(again).log) == content(again)
+
+
+def test_what_a_killed_process_has_cut_is_durable_before_anything_is_appended() -> None:
+    """A power cut brought it back later, below a high watermark that had passed it meanwhile."""
+    log = logs.new()
+    for number in range(8):
+        put(log, build(timestamp_ms=1_000 + number))
+    flush(log)
+    truncate_to(log, 3)
+    again = logs.reopen(log, recovery_point=8).log
+    data = build(timestamp_ms=9_000)
+    headers = batch.accept(data, 0, len(data), 3, 0, now_ms=1_000).headers
+    with pytest.raises(Unsettled):
+        again.append(data, headers, 1_000)
+    flush(again)
+    disk, before = again.disk, content(again)
+    assert isinstance(disk, VirtualDisk) and again.append(data, headers, 1_000)
+    disk.crash()
+    assert content(logs.reopen(again, recovery_point=8).log) == before
+
+
+def test_names_that_a_killed_process_has_given_are_durable_with_the_first_flush() -> None:
+    """A change in vain had given them back. A power cut kept that a segment had left, and not that it was back."""
+    log, disk = grown()
+    before = content(log)
+    disk.fault = lambda operation, path: errno.ENOSPC * (operation == "rename" and path.endswith("0.index"))
+    with pytest.raises(DiskFull):
+        drop_segments(log, 1)
+    disk.fault = None
+    again = logs.reopen(log, recovery_point=10).log
+    flush(again)
+    disk.crash(None, keeps=lambda change: str(change.new).endswith(".deleted"))
+    assert content(logs.reopen(again).log) == before
+
+
+def test_a_log_that_found_no_room_to_begin_has_its_file_with_the_next_flush() -> None:
+    """Nothing else says where an empty log begins: a start began it at 0."""
+    log, disk = grown()
+    disk.fault = lambda operation, path: errno.ENOSPC * (operation == "create")
+    truncate_fully(log, 50)
+    assert not log.segments and log.log_start_offset == 50
+    with pytest.raises(DiskFull):
+        log.flush()
+    disk.fault = None
+    flush(log)
+    disk.crash()
+    again = logs.reopen(log, recovery_point=0, log_start_offset=0).log
+    assert (again.log_start_offset, again.log_end_offset) == (50, 50)
+
+
 def test_a_recovery_point_within_what_has_gone_hides_no_hole() -> None:
     """The last segments were not durable to their end, and one of them has gone. Readers found a gap."""
     log = logs.new(segment_bytes=400)
@@ -249,12 +314,11 @@ def test_what_a_new_segment_has_passed_does_not_come_back_beside_it() -> None:
     disk.crash(None, keeps=lambda change: False)
     disk.sync(Sync(0, [disk.open(f"{logs.DIRECTORY}/{1:020d}.log", create=True)], []))
     again = logs.reopen(log, recovery_point=4, log_start_offset=0)
-    assert (
-        again.log.log_end_offset == 1 and again.log.damaged is None and [cut.reason for cut in again.cuts] == ["stale"]
-    )
+    assert again.log.log_end_offset == 4 and again.log.damaged is None and not again.cuts
     for _ in range(5):
         put(again.log, build(timestamp_ms=9_000))
-    assert [one.max_timestamp for one in batch.headers(content(again.log))] == [1_000, *[9_000] * 5]
+    times = [one.max_timestamp for one in batch.headers(content(again.log))]
+    assert times == [*range(1_000, 1_004), *[9_000] * 5]
     flush(again.log)
     assert content(logs.reopen(again.log).log) == content(again.log)
 

@@ -7,7 +7,8 @@ of names that are not durable, or some. A model knows which states the log may h
 
 import errno
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,7 +17,7 @@ from actors.broker.log.cleaning.cleaner import Cleaned, CleaningSlice, Durable, 
 from actors.broker.log.cleaning.replacing import SegmentsChanged, withdraw
 from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.retention import drop_segments
-from actors.broker.log.truncation import truncate_to
+from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
@@ -78,7 +79,7 @@ class World:
 
     def step(self) -> None:
         often = [self.grow] * 6 + [self.flush] * 2 + [self.clean] * 3 + [self.retain, self.cut, self.crash] * 2
-        self.random.choice([*often, self.unlink, self.short])()
+        self.random.choice([*often, self.unlink, self.short, self.begin_elsewhere])()
         assert self.log.torn is None
         self.log.check()
 
@@ -137,6 +138,33 @@ class World:
         else:
             self.leader += 1
         self.note()
+
+    def begin_elsewhere(self) -> None:
+        """As a follower whose log does not overlap with its leader's. It asks for nothing before that is durable."""
+        log = self.log
+        start, end = log.log_start_offset, log.log_end_offset
+        offset = self.random.choice((0, start, end, end + 5, max(0, start - 3), self.random.randrange(start, end + 1)))
+        try:
+            self.jobs += truncate_fully(log, offset)
+        except DiskFull:
+            self.states.append(State(offset, offset, {}))
+            self.note()
+            return
+        self.leader, self.keys = self.leader + 1, {}
+        self.note()
+        if self.random.random() < 0.4:
+            self.random.choice((self.unlink, lambda: None))()
+            self.crash()
+        else:
+            with self.enough():
+                self.flush()
+
+    @contextmanager
+    def enough(self) -> Iterator[None]:
+        """A context in which nothing is short."""
+        shortage, self.shortage = self.shortage, 0.0
+        yield
+        self.shortage = shortage
 
     def retain(self) -> None:
         log = self.log

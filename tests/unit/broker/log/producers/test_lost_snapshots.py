@@ -63,6 +63,7 @@ def test_a_cut_that_takes_the_last_snapshot_forgets_no_producer(how: str) -> Non
             assert log.producers.transactions.first_unstable == 0
     if not log.log_end_offset:
         return
+    flush(log)
     end(log, 7, commit=False)
     assert aborted(log, 0, log.log_end_offset) == [(7, 0)]
     flush(log)
