@@ -324,8 +324,9 @@ def _forget_empty(log: PartitionLog, trusted: int) -> None:
     """Remove files without a batch that do not fit among the others, as the log was to begin anew there and a power cut has
     brought back what it had: those in front of others, below what was durable, and a last one that does not begin where the
     one before it ends."""
-    gone = [one for one in log.segments[:-1] if not one.size and one.base_offset < trusted]
-    *others, last = [one for one in log.segments if one not in gone]
+    *others, last = log.segments
+    gone = [one for one in others if not one.size and one.base_offset < trusted]
+    others = [one for one in others if one.size or one.base_offset >= trusted]
     if others and not last.size and last.base_offset > log.cleaned_offset:
         gone += [last] if others[-1].find_last()[0] != last.base_offset else []
     for segment in gone:
