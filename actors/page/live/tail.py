@@ -1,8 +1,9 @@
 """The metadata log of a running cluster, copied as it is committed and replayed for the page.
 
 This file alone decides how far back the copy reaches: to the beginning of what the leader has, or, where that is more than
-COPY_BYTES_MAX, to its newest snapshot. While there is no room for what has come nothing more is asked for, which `problem`
-says.
+COPY_BYTES_MAX, to its newest snapshot. While there is no room for what has come nothing more is asked for. That, and why a
+leader gives nothing more, as to a login whose right was taken away, `problem` says: else the page would show an old state as
+that of now.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ COPY_BYTES_MAX = 2 << 30
 FIRST_S = 5.0
 """How long the first answer may take, s."""
 AGAIN_S = 0.5
+REFUSED_S = 5.0
+"""How often a leader is asked that has refused more than once, s: it writes a line about each."""
 
 
 class Tailed:
@@ -74,16 +77,19 @@ class Tailed:
     async def follow(self, on_change: Callable[[], Awaitable[None]]) -> None:
         """Follow the log until the task is cancelled. `on_change`: called when it has grown, or grows no more."""
         assert self.recorded is not None
+        refused = 0
         while True:
             before, came = self.problem, False
             try:
                 came = await self._fetch(None)
-                self.problem = ""
-            except NotInTime:
-                continue
-            except ClientError:
-                await asyncio.sleep(AGAIN_S)
-                continue
+                self.problem, refused = "", 0
+            except ClientError as error:
+                refused += 1
+                if refused > 1 or isinstance(error, NotInTime):  # a change of leaders may refuse once
+                    self.problem = (
+                        f"The metadata log is read no further, so what is shown is what was read before: {error}. It is "
+                        f"tried again"
+                    )
             except OSError as error:
                 self.problem = (
                     f"The metadata log is copied no further, so what is shown is what was read before: {error}. Make room "
@@ -92,5 +98,5 @@ class Tailed:
             grown = (came or before != self.problem) and await asyncio.to_thread(self.recorded.refresh)
             if grown or before != self.problem:
                 await on_change()
-            if self.problem:
-                await asyncio.sleep(AGAIN_S)
+            if self.problem or refused:
+                await asyncio.sleep(REFUSED_S if refused > 1 else AGAIN_S)

@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from actors.client.properties import client_config
 from actors.host.client.asynchronous import Kafka
 from actors.page.live import tail as module
 from actors.page.live.tail import Tailed
-from tests.unit.arrow.controller import Controller
+from actors.wire.errors import ErrorCode
+from tests.unit.arrow.controller import FETCH, Controller
 from tests.unit.replay import metadata_logs
 
 
@@ -70,4 +72,57 @@ def test_a_copy_without_room_says_so_and_goes_on_when_there_is_some(
                 tailed.close()
 
     with Controller(log[:3], "__kafka_metadata") as leader:
+        asyncio.run(run(leader))
+
+
+class Refusing(Controller):
+    """A leader that may say no, or nothing."""
+
+    code = 0
+    is_silent = False
+    refused = 0
+
+    def _fetch(self, server: Any, version: int, request: Any) -> Any:
+        if self.is_silent:
+            return None
+        if self.code:
+            self.refused += 1
+            return FETCH(error_code=self.code)
+        return super()._fetch(server, version, request)
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_log_that_is_given_no_longer_is_told(monkeypatch: pytest.MonkeyPatch, is_silent: bool) -> None:
+    """A right that was taken away: a page that went on as if nothing had happened would show an old state for days."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.02)
+    monkeypatch.setattr(module, "REFUSED_S", 0.02, raising=False)
+    log = metadata_logs.batches(metadata_logs.ops(), 2)
+    told: list[str] = []
+
+    async def run(leader: Refusing) -> None:
+        settings = {"bootstrap.servers": leader.address, "default.api.timeout.ms": "1000", "request.timeout.ms": "500"}
+        async with Kafka(client_config(settings)) as kafka:
+            tailed = Tailed(kafka)
+
+            async def heard() -> None:
+                told.append(tailed.problem)
+
+            try:
+                await tailed.begin()
+                following = asyncio.create_task(tailed.follow(heard))
+                leader.is_silent, leader.code = is_silent, 0 if is_silent else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                async with asyncio.timeout(10):
+                    while not told or (leader.refused < 5 and not is_silent):
+                        await asyncio.sleep(0.01)
+                assert len(told) == 1 and told[0].startswith("The metadata log is read no further")
+                assert is_silent or "CLUSTER_ACTION" in told[0]
+                leader.is_silent, leader.code = False, 0
+                async with asyncio.timeout(10):
+                    while told[-1]:
+                        await asyncio.sleep(0.01)
+                following.cancel()
+            finally:
+                tailed.close()
+
+    with Refusing(log, "__kafka_metadata") as leader:
         asyncio.run(run(leader))
