@@ -170,11 +170,13 @@ class App {
     const body = h("div", {});
     body.className = "contents";
     try {
-      this.shown = await open(this, body);
+      const opened = await open(this, body);
+      if (this.shown !== mine) return opened.close?.(); // another view was chosen meanwhile
+      this.shown = opened;
       this.view.replaceChildren(this.notes, this.said, ...body.childNodes);
       this.shown.drawn?.();
     } catch (error) {
-      fill(this.view, this.notes, this.said, [...body.childNodes], failed(error));
+      if (this.shown === mine) fill(this.view, this.notes, this.said, [...body.childNodes], failed(error));
     }
   }
 

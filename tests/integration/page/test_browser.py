@@ -352,3 +352,17 @@ def test_without_the_option_no_change_is_offered(walker: Walker) -> None:
     for view, heading in (("topics", "Topics"), ("topics/t-walk", "t-walk"), ("settings", "Settings")):
         walker.go(view, heading)
         assert walker.page.query_selector(".acts") is None
+
+
+def test_a_view_that_comes_late_does_not_take_the_place_of_the_one_that_was_chosen_after_it(walker: Walker) -> None:
+    held: list[Any] = []
+    walker.go("now", "ell")
+    walker.page.route("**/api/v1/tables/topics?*", lambda one: held.append(one))
+    walker.page.click("nav >> text=Topics")
+    until(lambda: walker.page.wait_for_timeout(50) or held)
+    walker.go("groups", "Groups")
+    walker.page.unroute("**/api/v1/tables/topics?*")  # which lets it go on
+    walker.page.wait_for_timeout(1_500)
+    assert walker.text("main h1") == "Groups"
+    walker.page.click("nav >> text=Topics")
+    walker.until("document.querySelector('main h1').textContent === 'Topics'")
