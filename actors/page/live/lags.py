@@ -73,6 +73,8 @@ class Lags:
         """How many groups beyond GROUPS_MAX are not sampled."""
         self.standing: tuple[GroupFacts, ...] = ()
         """The groups that stand still."""
+        self._trends: dict[str, Trend | None] = {}
+        """What was judged since the last round, however many pages ask for it."""
         self._standing = Standing()
         self._first = asyncio.Event()
 
@@ -118,9 +120,11 @@ class Lags:
         self.asked_ms = int(time.time() * 1000)
         self.samples.add(self.asked_ms, sampled)
         self.sums.add(self.asked_ms, sums)
-        self._keys = {}
+        self._trends = {}
+        by_group: dict[str, list[Any]] = {}
         for key in self.samples.keys():  # noqa: SIM118
-            self._keys.setdefault(key[0], []).append(key)  # type: ignore[index]
+            by_group.setdefault(key[0], []).append(key)  # type: ignore[index]
+        self._keys = by_group  # as a whole: other threads read it
         self._standing.look(looks)
         self.standing = tuple([await self._counted(at, one) for at, one in enumerate(self._standing.found)])
         names = ", ".join(map(str, sorted(refused)))
@@ -144,6 +148,14 @@ class Lags:
 
     def trend(self, group: str) -> Trend | None:
         """How the lag of a group changes; None: it is not known yet."""
+        if group not in self.groups:
+            return self._judged(group)
+        trends = self._trends
+        if group not in trends:
+            trends[group] = self._judged(group)
+        return trends[group]
+
+    def _judged(self, group: str) -> Trend | None:
         line = self.sums.line([group])
         recent = line.times >= (line.times[-1] - TREND_MS if len(line.times) else 0)
         times, values = line.times[recent] / 1000, line.values[recent].astype(float)

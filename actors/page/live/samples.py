@@ -110,6 +110,8 @@ class Samples:
         """The sum of some series over time; of the last hour as sampled, or of a day by the minute."""
         with self._lock:
             rows = [self._rows[key] for key in keys if key in self._rows]
+            if not rows:
+                return Line(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
             times, values = (self._minutes if is_day else self._recent).lines(rows)
         known = ~np.isnan(values).all(axis=0)
         return Line(times[known], np.nansum(values, axis=0)[known].astype(np.float32))

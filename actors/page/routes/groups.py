@@ -4,6 +4,7 @@ This file alone decides how an address names a group, whose name may be anything
 `%2F` and one before `lag` is not, or as `name=`, since nobody sends `.` and `..` in a path.
 """
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -110,21 +111,22 @@ async def _group(request: Request, name: str) -> Response:
 
 async def _lag(request: Request, name: str) -> Response:
     """The lag of a group over time, as the page has seen it: all of it, and by partition."""
-    return told(lag_over_time(live(request).lags, name, text(request, "span", "hour") == "day"))
+    is_day, lines = text(request, "span", "hour") == "day", number(request, "lines", LINES_MAX, LINES_MAX)
+    return told(await asyncio.to_thread(lag_over_time, live(request).lags, name, is_day, lines))
 
 
-def lag_over_time(lags: Lags, name: str, is_day: bool) -> dict[str, Any]:
-    """The times, the sum at each, and the partitions with the most lag. A value that is not known is None."""
+def lag_over_time(lags: Lags, name: str, is_day: bool, most: int = LINES_MAX) -> dict[str, Any]:
+    """The times, the sum at each, and so many partitions with the most lag. A value that is not known is None."""
     keys = lags.keys(name)
     times = lags.samples.line(keys, is_day).times.tolist()
-    most = np.argsort(-np.nan_to_num(lags.samples.newest(keys)), kind="stable")[:LINES_MAX]
-    lines = {f"{keys[at][1]}-{keys[at][2]}": _at(times, lags.samples.line([keys[at]], is_day)) for at in most}
+    worst = np.argsort(-np.nan_to_num(lags.samples.newest(keys)), kind="stable")[:most]
+    lines = {f"{keys[at][1]}-{keys[at][2]}": _at(times, lags.samples.line([keys[at]], is_day)) for at in worst}
     trend = lags.trend(name)
     return {
         "times": times,
         "total": _at(times, lags.sums.line([name], is_day)),
         "partitions": lines,
-        "left_out": max(0, len(keys) - LINES_MAX),
+        "left_out": max(0, len(keys) - most),
         "per_s": trend.per_s if trend else None,
         "caught_up_s": trend.caught_up_s if trend else None,
     }

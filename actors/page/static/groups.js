@@ -5,6 +5,7 @@ import { Rows } from "./rows.js";
 import { Chart } from "./chart.js";
 import * as changing from "./changing.js";
 
+const LINES = 4; // of partitions, that are drawn
 const WELL = new Set(["Stable", "Reconciling", "Assigning"]);
 const shape = (name) => (name === null ? "–" : WELL.has(name) ? state(false, name) : name === "Empty" ? state(false, name, "○") : name === "Dead" ? state(true, name) : state(false, name, "◐"));
 
@@ -65,7 +66,7 @@ async function one(app, root, name) {
   root.append(h("div", { class: "view-head" }, h("h1", {}, h("a", { href: app.link("groups") }, "Groups"), " / ", name)), past(app) ?? "", tools ?? "", figures, h("div", { class: "grid" }, lag, parts, members));
 
   const load = newest(async (signal) => {
-    const [told, over] = await Promise.all([ask("/group", { name }, { signal }), ask("/group/lag", { name, span: param("span") }, { signal })]);
+    const [told, over] = await Promise.all([ask("/group", { name }, { signal }), ask("/group/lag", { name, span: param("span"), lines: LINES }, { signal })]);
     const lags = told.rows.filter((row) => row[2] !== null).map((row) => row[4]); // of those that it has committed in
     behind = lags.length && !lags.includes(null) ? lags.reduce((all, one) => all + one, 0) : null;
     const figure = (value, words) => h("div", { class: "panel three figure" }, h("span", { class: "large" }, value), h("span", { class: "soft" }, words));
@@ -78,10 +79,10 @@ async function one(app, root, name) {
 
   function draw(over) {
     if (over.times.length < 2) return (said.textContent = "The first samples are being taken: a cluster keeps no history of lag, so it begins when this page does.");
-    const worst = Object.entries(over.partitions).slice(0, 4);
-    const labels = ["all partitions", ...(Object.keys(over.partitions).length > 1 ? worst.map(([label]) => label) : [])];
+    const worst = Object.entries(over.partitions), more = worst.length + over.left_out;
+    const labels = ["all partitions", ...(more > 1 ? worst.map(([label]) => label) : [])];
     chart.draw(labels, [over.times.map((ms) => ms / 1000), over.total, ...(labels.length > 1 ? worst.map(([, values]) => values) : [])]);
-    said.textContent = `Since ${when(over.times[0])} UTC.${Object.keys(over.partitions).length > 4 ? " The four partitions with most lag are drawn." : ""}`;
+    said.textContent = `Since ${when(over.times[0])} UTC.${over.left_out ? " The four partitions with most lag are drawn." : ""}`;
   }
 
   const broken = (error) => fill(figures, h("div", { class: "panel" }, failed(error)));

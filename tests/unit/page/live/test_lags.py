@@ -117,3 +117,27 @@ def test_the_partitions_with_the_most_lag_are_told_first_however_many_there_are(
     told = lag_over_time(lags, "g", is_day=False)
     assert list(told["partitions"])[:3] == ["t-6", "t-13", "t-20"] and told["left_out"] == count - 200
     assert told["partitions"]["t-6"] == [6.0] and len(asked) == 201, "not one look for each of them"
+
+
+def test_a_trend_is_judged_once_a_round_however_many_pages_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaders, lags = of([1, 2])
+    asyncio.run(lags._round())
+    judged: list[str] = []
+    monkeypatch.setattr(lags, "_judged", lambda group: judged.append(group))
+    for _ in range(100):
+        lags.trend("g")
+    assert judged == ["g"]
+    asyncio.run(lags._round())
+    lags.trend("g")
+    assert judged == ["g", "g"]
+    for _ in range(2):
+        lags.trend("a name that somebody has made up")
+    assert len(judged) == 4 and len(lags._trends) == 1, "what nobody has is not kept"
+
+
+def test_a_page_is_told_as_many_partitions_as_it_draws() -> None:
+    _, lags = of([1, 2])
+    lags._keys = {"g": [("g", "t", number) for number in range(50)]}
+    lags.samples.add(1_000, {key: float(key[2]) for key in lags.keys("g")})
+    told = lag_over_time(lags, "g", False, 4)
+    assert list(told["partitions"]) == ["t-49", "t-48", "t-47", "t-46"] and told["left_out"] == 46
