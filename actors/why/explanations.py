@@ -18,10 +18,12 @@ This file alone decides what is wrong. A cluster without faults has no explanati
 | `settings` | a setting differs between brokers (a notice) | |
 
 Of partitions in the same trouble, EXAMPLES_MAX get a sentence each; more get one together, which names some. What is not
-known is left out of a sentence: without a log there is no time and no cause. No log says who made a change.
+known is left out of a sentence: without a log there is no time and no cause. No log says who made a change. Names of groups and
+transactional ids are anybody's texts: in a command they are quoted, as somebody will paste it into a shell.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from shlex import quote
 from typing import NamedTuple
 
 from actors.why.facts import (
@@ -326,7 +328,7 @@ def _prepared(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
                 one.started_ms,
                 _waited_for(one),
                 "look whether the application that decides still runs; only if nobody decides any more, "
-                f"kafka-transactions.sh --bootstrap-server HOST:9092 forceTerminateTransaction --transactionalId {one.id}",
+                f"kafka-transactions.sh --bootstrap-server HOST:9092 forceTerminateTransaction --transactionalId {quote(one.id)}",
             )
 
 
@@ -349,7 +351,9 @@ def _groups(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
             f"group {one.group} is {counted(one.lag, 'record')} behind{stands}{which}",
             facts.now_ms - one.stands_ms if one.stands_ms >= 0 else -1,
             _members(one),
-            "start its consumers" if not one.members else f"rayft group describe {one.group}; read its consumers' logs",
+            "start its consumers"
+            if not one.members
+            else f"rayft group describe {quote(one.group)}; read its consumers' logs",
         )
 
 

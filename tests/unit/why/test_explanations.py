@@ -1,6 +1,7 @@
 """The sentences: what stands in them, and what is left out where nothing is known."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,15 @@ def test_the_page_for_operators_lists_each_kind() -> None:
         "no quorum", "voter", "broker", "flapping", "disk", "offline", "under-replicated", "transaction", "prepared",
         "group", "preferred", "settings",
     ) == KINDS  # fmt: skip
+
+
+def test_a_name_in_a_command_is_one_word_of_a_shell_whatever_it_is() -> None:
+    name = "a b; touch /tmp/x $(id) 'c'"
+    prepared = TransactionFacts(name, 7, 1_000, NO_TIMEOUT_MS, ("t-0",))
+    for facts in (
+        ClusterFacts(2_000, {}, {}, groups=(GroupFacts(name, 1, 5, ("t-0",), 600_000),)),
+        ClusterFacts(2_000, {}, {}, transactions=(prepared,)),
+    ):
+        (found,) = explain(facts)
+        words = shlex.split(found.command.replace("consumers' logs", "logs"))
+        assert name in [one.removesuffix(";") for one in words], found.command
