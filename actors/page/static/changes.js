@@ -10,7 +10,7 @@ const told = (row, value) => (row.kind === "registration" && value ? "registered
 export function columns() {
   return [
     { name: "timestamp", title: "time, UTC", min: 108, show: (row) => brief(row.timestamp) },
-    { name: "kind", min: 76, grow: 0.4 },
+    { name: "kind", min: 82, grow: 0.6 },
     { name: "topic", title: "of", min: 96, grow: 2, fixed: true, show: about },
     { name: "old", title: "before", min: 90, grow: 1, drop: 2, fixed: true, show: (row) => told(row, row.old) },
     { name: "new", title: "after", min: 90, grow: 1, drop: 1, fixed: true, show: (row) => told(row, row.new) },

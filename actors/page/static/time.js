@@ -1,6 +1,6 @@
 // Time: how much happened when, what happened, and two moments compared.
 
-import { h, ask, count, fill, panel, when, span, empty, many, plainTable, num, failed, newest } from "./kit.js";
+import { h, ask, count, fill, panel, when, brief as short, span, empty, many, plainTable, num, failed, newest } from "./kit.js";
 import { Chart } from "./chart.js";
 import { shape } from "./strip.js";
 import { Rows } from "./rows.js";
@@ -28,7 +28,7 @@ export async function open(app, root) {
     const times = flow.records.map((_, at) => flow.begun_ms / 1000 + (at + 0.5) * step);
     chart.draw(["records", "changes"], [times, flow.records.map((one) => one / step), flow.changes.map((one) => one / step)]);
     const upTo = flow.marks.filter((one) => app.isNow || one.offset < app.moment.offset).slice(-200).reverse();
-    const list = plainTable(["time, UTC", "what happened", num("offset")], upTo.slice(0, 60).map((one) => [{ node: h("a", { href: app.link("time", { at: one.offset + 1 }) }, when(one.time_ms)) }, { node: h("span", {}, `${shape(one)}  ${one.sentence}`) }, num(count(one.offset))]));
+    const list = plainTable(["time, UTC", "what happened", num("offset")], upTo.slice(0, 60).map((one) => [{ node: h("a", { class: "once", href: app.link("time", { at: one.offset + 1 }), title: `${when(one.time_ms, true)} UTC` }, short(one.time_ms)) }, { node: h("span", {}, `${shape(one)}  ${one.sentence}`) }, num(count(one.offset))]));
     fill(marks, h("h2", {}, "What happened up to this moment"), upTo.length ? list : empty("Nothing that is worth a mark."), upTo.length > 60 ? h("p", { class: "soft" }, "Older ones are in Changes.") : "");
   }
 
