@@ -18,8 +18,8 @@ This file alone decides what is wrong. A cluster without faults has no explanati
 | `settings` | a setting differs between brokers (a notice) | |
 
 Of partitions in the same trouble, EXAMPLES_MAX get a sentence each; more get one together, which names some. What is not
-known is left out of a sentence: without a log there is no time and no cause. No log says who made a change. Names of groups and
-transactional ids are anybody's texts: in a command they are quoted, as somebody will paste it into a shell.
+known is left out of a sentence: without a log there is no time and no cause. No log says who made a change. Names of
+groups and transactional ids are anybody's texts: in a command they are quoted, as somebody will paste it into a shell.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -328,7 +328,8 @@ def _prepared(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
                 one.started_ms,
                 _waited_for(one),
                 "look whether the application that decides still runs; only if nobody decides any more, "
-                f"kafka-transactions.sh --bootstrap-server HOST:9092 forceTerminateTransaction --transactionalId {quote(one.id)}",
+                "kafka-transactions.sh --bootstrap-server HOST:9092 forceTerminateTransaction --transactionalId "
+                f"{quote(one.id)}",
             )
 
 

@@ -8,7 +8,7 @@ export async function open(app, root) {
   const param = (name) => app.route.params.get(name) ?? "";
   const rows = new Rows({
     label: "Settings", sort: param("sort"), onSort: (sort) => app.set({ sort }),
-    columns: [{ name: "resource_type", title: "of", min: 90, grow: 0.5 }, { name: "resource", title: "which", min: 110, grow: 2, show: (row) => row.resource || "(all of them)" }, { name: "name", title: "setting", min: 140, grow: 3 }, { name: "value", min: 90, grow: 2, drop: 1 }],
+    columns: [{ name: "resource_type", title: "of", min: 90, grow: 0.5, drop: 2 }, { name: "resource", title: "which", min: 80, grow: 2, show: (row) => row.resource || "(all of them)" }, { name: "name", title: "setting", min: 110, grow: 3 }, { name: "value", min: 70, grow: 2, drop: 1 }],
     load: (first, n, signal) => ask("/tables/configs", { at: app.at, first, n, q: param("q"), sort: param("sort") }, { signal }),
     nothing: () => (param("q") ? "No setting has this text in it." : "Nothing is set in the metadata at this moment: what counts are the files of the nodes, and defaults."),
   });

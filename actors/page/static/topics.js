@@ -207,11 +207,12 @@ async function offsets(app, root, name) {
   root.append(box);
   const load = newest(async (signal) => {
     const told = await ask(`/topics/${encodeURIComponent(name)}`, {}, { signal });
-    const sum = told.rows.reduce((all, row) => all + (row[5] ?? 0) - (row[4] ?? 0), 0);
+    const sum = told.rows.reduce((all, row) => all + (row[4] === null || row[5] === null ? 0 : row[5] - row[4]), 0);
+    const wide = (text) => ({ numeric: true, node: h("span", { class: "wide" }, text) });
     fill(box, h("p", { class: "soft" }, `${many(told.rows.length, "partition")}, about ${many(sum, "record")}${told.internal ? ", internal" : ""}`),
-      plainTable(["partition", num("leader"), h("span", { class: "wide" }, "replicas"), "ISR", num("begins at"), num("ends at"), num("records")],
-        told.rows.map(([partition, leader, replicas, isr, begin, finish]) => [as(h("a", { href: app.link(`topics/${encodeURIComponent(name)}`, { partition }) }, String(partition))), leader < 0 ? as(state(true, "none")) : num(leader), as(h("span", { class: "wide" }, replicas.join(" "))),
-          as(isr.length < replicas.length ? state(true, isr.join(" ")) : isr.join(" ")), num(count(begin)), num(count(finish)), num(begin === null || finish === null ? "–" : count(finish - begin))])));
+      plainTable(["part.", num("leader"), h("span", { class: "wide" }, "replicas"), "ISR", wide("begins at"), num("ends at"), num("records")],
+        told.rows.map(([partition, leader, replicas, isr, begin, finish]) => [as(h("a", { class: "once", href: app.link(`topics/${encodeURIComponent(name)}`, { partition }) }, String(partition))), leader < 0 ? as(state(true, "none")) : num(leader), as(h("span", { class: "wide" }, replicas.join(" "))),
+          as(isr.length < replicas.length ? state(true, isr.join(" ")) : isr.join(" ")), wide(count(begin)), num(count(finish)), num(begin === null || finish === null ? "–" : count(finish - begin))])));
   });
   const reload = () => load().catch((error) => fill(box, failed(error)));
   await reload();
@@ -233,5 +234,5 @@ async function settings(app, root, name) {
     fill(box, add, h("h2", {}, "Set for this topic"), own.length ? table(own) : empty("Nothing: it has what the brokers have."), h("h2", {}, "From the brokers and defaults"), table(others));
   };
   await load();
-  return { update: load };
+  return { update: () => load().catch((error) => fill(box, failed(error))) };
 }

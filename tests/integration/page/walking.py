@@ -137,6 +137,15 @@ CONTRAST = """() => {
 }"""
 """The texts whose contrast with what is behind them is below 4.5 (WCAG 2.2, 1.4.3)."""
 
+SQUEEZED = """() => [...document.querySelectorAll("table.plain")].filter((one) => one.checkVisibility())
+  .filter((one) => {
+    const around = one.parentElement, edge = parseFloat(getComputedStyle(around).paddingRight);
+    const right = around.getBoundingClientRect().right - edge;
+    const line = parseFloat(getComputedStyle(one).lineHeight) || 20;
+    return one.getBoundingClientRect().right > right + 1
+      || [...one.querySelectorAll("th")].some((th) => !th.innerText.includes(" ") && th.clientHeight > 12 + 1.8 * line);
+  }).map((one) => one.innerText.slice(0, 80))"""
+"""Tables that are wider than what they are in, or whose headings are broken into letters."""
 UNNAMED = """() => [...document.querySelectorAll("button, a, input, select, textarea, summary")]
   .filter((one) => one.checkVisibility())
   .filter((one) => !(one.innerText || one.ariaLabel || one.labels?.length || one.title))
@@ -200,6 +209,8 @@ def wrong(walker: Walker, tolerated: Collection[int]) -> list[str]:
 def look(walker: Walker, where: str, width: int) -> None:
     """One view as it is now."""
     assert walker.page.evaluate("document.documentElement.scrollWidth") <= width, f"{where} is wider than its window"
+    squeezed = walker.page.evaluate(SQUEEZED)
+    assert squeezed == [], f"{where}: {squeezed}"
     text = walker.text()
     assert not [one for one in ("undefined", "NaN", "[object") if one in text], f"{where}: {text}"
     unnamed = walker.page.evaluate(UNNAMED)

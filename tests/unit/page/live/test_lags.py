@@ -120,7 +120,7 @@ def test_the_partitions_with_the_most_lag_are_told_first_however_many_there_are(
 
 
 def test_a_trend_is_judged_once_a_round_however_many_pages_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    leaders, lags = of([1, 2])
+    _, lags = of([1, 2])
     asyncio.run(lags._round())
     judged: list[str] = []
     monkeypatch.setattr(lags, "_judged", lambda group: judged.append(group))
