@@ -197,10 +197,11 @@ def _question(version: int) -> Any:
 
 
 def fetch_request(
-    version: int, offset: int, last_epoch: int, epoch: int, high_watermark: int, max_wait_ms: int, bytes_max: int
-) -> Any:
+    version: int, offset: int, last_epoch: int, epoch: int, high_watermark: int, max_wait_ms: int, bytes_max: int,
+    cluster_id: str | None = None,
+) -> Any:  # fmt: skip
     """A Fetch of the metadata log by an observer without an id, of which the leader keeps nothing. `epoch`: the leader's;
-    `last_epoch`: that of the record before `offset`."""
+    `last_epoch`: that of the record before `offset`; `cluster_id`: the cluster that has to answer; None: any."""
     kind = message("FetchRequest")
     asked = kind.FetchPartition(
         partition=0,
@@ -211,6 +212,7 @@ def fetch_request(
         high_watermark=high_watermark,
     )
     return kind(
+        cluster_id=cluster_id,
         replica_id=-1,
         max_wait_ms=max_wait_ms,
         max_bytes=bytes_max,

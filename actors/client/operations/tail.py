@@ -13,6 +13,8 @@ The reader is an observer without an id: the leader keeps nothing of it, and Des
    then were deleted before they were read.
 5. Not more is held than HELD_BYTES_MAX and two answers. Whatever makes no sense ends the reading with one sentence, at once
    or after FRUITLESS_MAX answers that bring nothing.
+6. The cluster that answers first is named in each request, so that another one, which has come up at its addresses, refuses
+   it: its log may fit by offset and epoch, and would go on with another cluster's state.
 
 How the oldest snapshot is found: a leader names its newest snapshot alone, to whoever asks for offset 0 or for what is
 deleted. Any offset behind the log's start may be asked for with the leader's own epoch. The batch there has an epoch, and
@@ -22,9 +24,10 @@ place where the logs diverge.
 KIP-595 (Fetch of the log), KIP-630 (FetchSnapshot), KIP-1166 (a Fetch that waits for the high watermark, version 18).
 """
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from actors.client.asks import Ask, Pause, Purpose, Steps
+from actors.client.asks import Ask, Know, Pause, Purpose, Steps
 from actors.client.connection import Lost
 from actors.client.errors import ClientError, refused
 from actors.client.operations.quorum_leader import FETCHES, KnownQuorum, Leader, fetch_request, not_as_brokers, only
@@ -105,6 +108,9 @@ class Tail:
         self._topic = 0
         """The name of the log that FetchSnapshot takes here, as a place in TOPICS."""
         self._fruitless = 0
+        self._cluster_id: str | None = None
+        """The cluster that is read; None: it is not known yet, or not told where controllers alone are asked."""
+        self._is_cluster_asked = False
 
     @property
     def offset(self) -> int:
@@ -121,6 +127,10 @@ class Tail:
         within `wait_ms` (None: fetch.max.wait.ms), or another leader has to be asked. Raises ClientError."""
         self._wait_ms = self._config.fetch_wait_ms if wait_ms is None else wait_ms
         leader: Leader = yield from self.quorum.find()
+        if not self._is_cluster_asked:
+            with suppress(ClientError):
+                self._cluster_id = (yield Know(())).cluster_id
+            self._is_cluster_asked = True
         if self._download is not None:
             return (yield from self._slice(leader, self._download))
         if self._log is None:
@@ -196,7 +206,7 @@ class Tail:
             waits = not held or version >= WAITS_FOR_COMMITS
             return fetch_request(
                 version, place.offset, place.epoch, leader.epoch, max(self.high_watermark, 0),
-                wait_ms if waits else min(HELD_WAIT_MS, wait_ms), ANSWER_BYTES,
+                wait_ms if waits else min(HELD_WAIT_MS, wait_ms), ANSWER_BYTES, self._cluster_id,
             )  # fmt: skip
 
         part = yield from self._ask(leader, "Fetch", build, FETCHES, "responses")
@@ -248,7 +258,7 @@ class Tail:
             partition=0, current_leader_epoch=leader.epoch, snapshot_id=id, position=download.position
         )
         topic = kind.TopicSnapshot(name=TOPICS[self._topic], partitions=[asked])
-        request = kind(replica_id=-1, max_bytes=SLICE_BYTES, topics=[topic])
+        request = kind(cluster_id=self._cluster_id, replica_id=-1, max_bytes=SLICE_BYTES, topics=[topic])
         part = yield from self._ask(leader, "FetchSnapshot", lambda version: request, (0, 1 << 15), "topics")
         if part is None:
             return []

@@ -140,7 +140,7 @@ def test_batches_come_in_order_from_the_leader_as_an_observer_without_an_id() ->
     assert quorum.fetch(2) == [(0, 3), (3, 6)]
     assert quorum.places() == [(0, 0), (3, 1)] and set(quorum.by) == {2}
     requests = [one for name, _, one in quorum.controllers[2].asked if name == "Fetch"]
-    assert {(one.replica_state, one.replica_id, one.cluster_id) for one in requests} == {(None, -1, None)}
+    assert {(one.replica_state, one.replica_id, one.cluster_id) for one in requests} == {(None, -1, "cluster")}
     assert quorum.tail.offset == 6
 
 

@@ -126,3 +126,48 @@ def test_a_log_that_is_given_no_longer_is_told(monkeypatch: pytest.MonkeyPatch, 
 
     with Refusing(log, "__kafka_metadata") as leader:
         asyncio.run(run(leader))
+
+
+class Cluster(Controller):
+    """A leader that refuses a request in the name of another cluster, as released controllers do."""
+
+    cluster_id = "cluster"
+
+    def _fetch(self, server: Any, version: int, request: Any) -> Any:
+        if request.cluster_id not in (None, self.cluster_id):
+            return FETCH(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+        return super()._fetch(server, version, request)
+
+
+def test_the_log_of_another_cluster_at_the_same_address_is_not_taken_for_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cluster that was made anew: its log fits by offset and epoch, as both have had one leader."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.02)
+    monkeypatch.setattr(module, "REFUSED_S", 0.02)
+    log = metadata_logs.batches(metadata_logs.ops(), 2)
+
+    async def run(leader: Cluster) -> None:
+        async with Kafka(client_config({"bootstrap.servers": leader.address})) as kafka:
+            tailed = Tailed(kafka)
+
+            async def heard() -> None:
+                pass
+
+            try:
+                recorded = await tailed.begin()
+                before = recorded.extent().end
+                leader.cluster_id = "another"
+                leader.log, leader.high_watermark = log, log[-1].last_offset + 1
+                following = asyncio.create_task(tailed.follow(heard))
+                async with asyncio.timeout(5):
+                    while not tailed.problem and recorded.extent().end == before:
+                        await asyncio.sleep(0.01)
+                following.cancel()
+                assert recorded.extent().end == before and "INCONSISTENT_CLUSTER_ID" in tailed.problem
+            finally:
+                tailed.close()
+
+    with Cluster(log[:3], "__kafka_metadata") as leader:
+        leader.epoch = log[-1].epoch
+        asyncio.run(run(leader))
