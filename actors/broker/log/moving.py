@@ -226,6 +226,7 @@ class Move:
         if first.base_offset < future.log_end_offset:
             # The current log has begun anew in the middle of a batch, as a follower may.
             self._begin_anew(first.base_offset, now_ms)
+            return
         if copied.seed is not None and not future.size:
             with suppress(CorruptSnapshot):  # then the batches say what there is
                 _seed_producers(future, copied.seed)

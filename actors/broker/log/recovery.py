@@ -162,6 +162,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         _remove(log, leftovers)
         if log_start_offset > 0:
             truncate_fully(log, log_start_offset, now_ms)
+        if recovery_point > log.log_end_offset:
+            log.generation += 1
         return Recovered(log, tuple(mended.cuts), 0, tuple(mended.offsets))
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
@@ -198,6 +200,8 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
     except CorruptBatch as error:
         log.damaged = log.damaged or error.reason
     log.refuse()
+    if log.shortened:
+        log.generation += 1  # the checkpoints go with the flush: the log may reach their recovery point again
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
     damaged = _index_aborted(log, unsure, learnt, indexed, mended.doubtful)
     return Recovered(log, tuple(cuts), scanned, (*mended.offsets, *damaged))
@@ -278,12 +282,12 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
 
 
 def _remove(log: PartitionLog, leftovers: list[str]) -> None:
-    """Remove what has left the log, for good: the process that gave these names may have been killed before they were
-    durable, and a power cut bring records back that were cut."""
-    for name in leftovers:
-        log.disk.remove(f"{log.directory}/{name}")
+    """Remove what has left the log, once these names are durable: the process that gave them may have been killed before
+    they were. A power cut may bring records back else that were cut, or some of those in front, and nothing says which."""
     if leftovers:
         log.disk.settle(log.directory)
+    for name in leftovers:
+        log.disk.remove(f"{log.directory}/{name}")
 
 
 def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts: list[RemovedBytes]) -> None:

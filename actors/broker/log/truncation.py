@@ -263,16 +263,17 @@ def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
 
 
 def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
-    """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
-    DiskFull or DiskFailed: nothing is removed; Torn."""
-    had, count = bool(log.snapshots), len(log.segments)
+    """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. The caller
+    flushes the log then: nothing is appended before. Raises DiskFull or DiskFailed: nothing is removed; Torn."""
+    had, gone = bool(log.snapshots), log.segments[::-1]
     log.settle()
     withdraw(log)
-    log.retire(log.segments[::-1], FRONT)  # as if the start had moved: what is left in front of a hole may go
+    log.retire(gone, FRONT)  # as if the start had moved: what is left in front of a hole may go
     log.active = None
+    log.shortened += gone[:1]  # a power cut may bring it back behind what comes next
     try:
-        _ends_at(log, offset, count)
-        log.snapshots.drop_above(-1, segments=count)  # an old state would lack what is not in the log any more
+        _ends_at(log, offset, len(gone))
+        log.snapshots.drop_above(-1, segments=len(gone))  # an old state would lack what is not in the log any more
     except DiskFailed as error:
         raise log.tear(error) from error
     log.log_start_offset = offset

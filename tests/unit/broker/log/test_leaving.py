@@ -6,11 +6,12 @@ from contextlib import suppress
 
 import pytest
 
+from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
 from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.recovery import Mended
 from actors.broker.log.retention import drop_segments
 from actors.broker.log.truncation import truncate_fully, truncate_to
-from actors.ports import DiskFull, Sync
+from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import Change, VirtualDisk
 from tests.unit.broker.log import logs
@@ -352,3 +353,69 @@ def test_an_index_of_aborted_transactions_that_has_left_alone_is_built_again(cut
     assert aborted(again, 0, again.log_end_offset) == kept and len(kept) > 1 and again.log_start_offset == 0
     flush(again)
     assert aborted(logs.reopen(again).log, 0, again.log_end_offset) == kept
+
+
+@pytest.mark.parametrize("back", range(3))
+def test_a_start_removes_what_has_left_once_that_is_durable(back: int) -> None:
+    """A process was killed when it had taken segments out in front, and the power was cut in the start behind it: one was
+    back, those behind it were not, and nothing said any more that they had been in front."""
+    log, disk = grown()
+    drop_segments(log, 3)
+    disk.fault = lambda operation, path: errno.EIO * (operation == "remove" and "2.timeindex" in path)
+    with pytest.raises(DiskFailed):
+        logs.reopen(log, recovery_point=10, log_start_offset=0)
+    disk.fault = None
+    disk.crash(None, keeps=lambda change: f"{back:020d}" not in change.old)
+    again = logs.reopen(log, recovery_point=10, log_start_offset=0).log
+    assert again.damaged is None and again.log_start_offset <= 3 and again.log_end_offset == 10
+
+
+@pytest.mark.parametrize("begin", [0, 4, 20])
+def test_nothing_comes_into_a_log_that_began_anew_before_that_is_durable(begin: int) -> None:
+    """A power cut brought its old segments back behind the new records."""
+    log, disk = grown()
+    truncate_fully(log, begin)
+    data = build(timestamp_ms=9_000)
+    headers = batch.accept(data, 0, len(data), begin, 1, now_ms=1_000).headers
+    with pytest.raises(Unsettled):
+        log.append(data, headers, 1_000)
+    flush(log)
+    log.append(data, headers, 1_000)
+    flush(log)
+    disk.crash(None, keeps=lambda change: False)
+    again = logs.reopen(log, log_start_offset=0).log
+    assert (again.log_start_offset, again.log_end_offset, again.damaged) == (begin, begin + 1, None)
+
+
+def test_a_snapshot_of_a_flush_in_vain_does_not_outlive_a_new_beginning() -> None:
+    """A start began with it, though other records had come to its offset meanwhile."""
+    log = logs.new(segment_bytes=400)
+    put(log, build())
+    flush(log)
+    write(log, 7, 0)
+    while log.log_end_offset < 6:
+        put(log, build())
+    log.roll(1_000)
+    wanted, disk = log.flush(), log.disk
+    assert isinstance(disk, VirtualDisk) and wanted.snapshots
+    disk.replace_full = lambda path: path.endswith(LEADER_EPOCHS)
+    wanted = wanted._replace(replacements=[*wanted.replacements, (disk, f"{log.directory}/{LEADER_EPOCHS}", b"")])
+    with pytest.raises(DiskFull):
+        logs.sync(log, wanted)
+    disk.replace_full = None
+    truncate_fully(log, 3)
+    for _ in range(8):
+        put(log, build())
+    again = logs.reopen(log, recovery_point=3, log_start_offset=0).log
+    assert again.log_end_offset == 11 and again.producers.transactions.first_unstable > 11
+
+
+@pytest.mark.parametrize("cut", [truncate_to, truncate_fully], ids=["cut", "anew"])
+def test_the_checkpoints_go_with_the_first_flush_behind_a_cut_that_a_kill_has_interrupted(
+    cut: Callable[..., object],
+) -> None:
+    """The log reached the old recovery point again, and a power cut left of it what nobody checked."""
+    log, _ = grown()
+    cut(log, 0)
+    again = logs.reopen(log, recovery_point=10, log_start_offset=0).log
+    assert again.log_end_offset == 0 and again.flush().cut

@@ -377,6 +377,7 @@ def test_a_new_beginning_knows_nothing_of_the_producers_of_before(synced: bool) 
         flush(log)
         assert log.snapshots.offsets
     truncate_fully(log, 21)
+    flush(log)
     log.append_fetched(_at(21, build(producer_id=7, producer_epoch=0, base_sequence=20)), 1_000)
     flush(log)
     assert not [name for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot") and int(name[:20]) < 21]

@@ -75,6 +75,7 @@ class TransactionMachine(RuleBasedStateMachine):
         offset = follower.log_end_offset
         if leader.log_start_offset > offset:
             truncate_fully(follower, leader.log_start_offset)
+            flush(follower)
         elif offset < leader.log_end_offset:
             found = leader.cold_read(offset, size)()
             follower.append_fetched(found.data, 0)

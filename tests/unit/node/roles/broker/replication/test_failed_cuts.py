@@ -37,8 +37,9 @@ def test_the_high_watermark_is_at_most_the_end_of_a_log_that_was_cut_in_part(how
 
     def fault(operation: str, path: str) -> int:
         nonlocal steps
-        steps += operation == "rename"
-        return number if operation == "rename" and steps == step else 0
+        renamed = operation == "rename" and not path.endswith(".snapshot")  # for that there may be no room
+        steps += renamed
+        return number if renamed and steps == step else 0
 
     disk.fault = fault
     failed = False

@@ -16,6 +16,7 @@ from fastpath.records.batch import Builder
 from tests.reference import batch as slow
 from tests.served import TABLE
 from tests.unit.broker.log.cleaning.test_cleaner import keyed
+from tests.unit.broker.log.logs import flush
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, Pending, code, outcome
 
 GROUPS_ID = bytes(range(16, 32))
@@ -287,6 +288,7 @@ def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transact
     lab.change([1], 1)
     copied = leader.log.read(0, 1 << 20).data
     truncate_fully(leader.log, 0)
+    flush(leader.log)
     write(*[(0, copied)] * (data == "there"), *[(1, emptied)] * (marker == "emptied"), (2, new))
     leader.high_watermark = leader.log.log_end_offset
     lab.split.clear()
