@@ -77,6 +77,17 @@ class Names:
         bring back, under a higher one."""
         self._highest, self._unsure = number, True
 
+    def doubts(self) -> Job | None:
+        """The job that makes durable what an earlier process has done, as long as nothing has left since: else the first
+        change waits for that. None: it is durable. The job raises DiskFull, DiskFailed."""
+        return self._make_sure if self._unsure else None
+
+    def _make_sure(self) -> None:
+        directory = self.directory
+        self.disk.settle(directory)
+        if self.directory == directory:  # else it has another name, and nothing was done there
+            self._unsure = False
+
     def ending(self, paths: Iterable[str], ending: str) -> str:
         """The ending with which files of these paths leave the log: `ending`, or one that has a number before it as well.
         May wait for the disk, once. Raises DiskFull, DiskFailed."""

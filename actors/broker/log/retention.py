@@ -29,7 +29,8 @@ class Retained(NamedTuple):
     jobs: list[Job]
     """Jobs that unlink files; run them `file.delete.delay.ms` later."""
     warm: list[Job]
-    """Jobs that read what the check did not have in memory; run them now, and check again."""
+    """Jobs that read what the check did not have in memory, or sync what has to be durable before the first segment goes
+    behind a start: in the loop, one sync for each of thousands of logs would hold it up. Run them now, and check again."""
 
 
 def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
@@ -43,6 +44,8 @@ def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
     else:
         count = 0
     count = max(count, _below_start(log))
+    if count and (job := log.names.doubts()) is not None:
+        return Retained(0, log.log_start_offset, [], [*warm, job])
     before = {segment.base_offset for segment in log.segments}
     jobs = _delete(log, count, now_ms) if count else []
     deleted = len(before - {segment.base_offset for segment in log.segments})

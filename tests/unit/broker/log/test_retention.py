@@ -202,3 +202,20 @@ def test_records_without_a_time_are_as_old_as_their_file_after_a_restart() -> No
     for inode in future.disk.files.values():
         inode.modified_ms = 1 << 50  # a clock that went wrong
     assert reopen(future, clean=True, now_ms=7 * DAY).log.segments[0].appended_ms == 7 * DAY
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_what_the_process_before_has_done_is_made_durable_by_a_job(clean: bool) -> None:
+    """Each of 10,000 logs waited for the disk inside the loop, in the turn of the first check behind a start."""
+    log = _filled(retention_ms=5000)
+    stop(log)
+    log = reopen(log, clean=clean).log
+    disk, settled = log.disk, list[str]()
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = lambda operation, path: settled.append(path) or 0 if operation == "settle" else 0  # type: ignore[func-returns-value]
+    assert _run(log, 1).deleted == 0 and not settled
+    first = retain(log, 7001, 1 << 60)
+    assert (first.deleted, len(first.warm), settled) == (0, 1, [])
+    first.warm[0]()
+    assert settled == [DIRECTORY]
+    assert retain(log, 7001, 1 << 60).deleted == 3 and settled == [DIRECTORY]
