@@ -5,6 +5,7 @@ itself, and tried again every AGAIN_S: one that is away is told in a sentence an
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -12,6 +13,7 @@ from actors.client.errors import ClientError
 from actors.page.watched import Watched
 from actors.replay.logs.files import CorruptLog, NothingToRead
 
+LOG = logging.getLogger(__name__)
 CLUSTERS_MAX = 16
 """How many one page shows: each may keep a history of a million changes and partitions."""
 AGAIN_S = 10.0
@@ -72,6 +74,9 @@ async def _kept(slot: Slot, opening: Opening) -> None:
                 await asyncio.Event().wait()
         except FAILURES as error:
             slot.why = str(error)
+        except Exception as error:
+            LOG.exception("%s cannot be opened", slot.name)
+            slot.why = f"this is a fault of the page: {error!r}"
         finally:
             slot.found = None
         slot.tried.set()

@@ -88,3 +88,27 @@ def test_one_that_does_not_come_keeps_no_other(monkeypatch: pytest.MonkeyPatch) 
             assert slots["never"].why == "it is being opened"
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_of_several_one_that_fails_in_an_unexpected_way_is_told_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "AGAIN_S", 0.02)
+    tries: list[int] = []
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Watched]:
+        tries.append(1)
+        if len(tries) < 3:
+            raise RuntimeError("nobody has thought of this")
+        yield Watched("a", Recorded(LOG))
+
+    async def run() -> None:
+        things = Things()
+        async with shown({"a": opening, **things.of("b")}) as slots:
+            assert slots["b"].watched.name == "b" and "nobody has thought of this" in slots["a"].why
+            async with asyncio.timeout(5):
+                while slots["a"].found is None:
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
