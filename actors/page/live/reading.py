@@ -57,6 +57,8 @@ class Wish(NamedTuple):
     """Whether records of aborted and open transactions are left out."""
     is_tail: bool = False
     """Whether the reading goes on with what is written, without an end."""
+    is_even: bool = False
+    """Whether no more is read of the last records than are wanted, a share of each partition: too many to be compared."""
 
 
 class Progress(NamedTuple):
@@ -96,11 +98,24 @@ async def _plan(kafka: Kafka, wish: Wish, isolation: int) -> dict[Part, Range]:
             raise ClientError(f"topic {wish.topic} has no partition {min(wish.partitions)}")
     if wish.is_tail:
         return {part: Range(one.end if latest else one.first, 1 << 62) for part, one in plan.items()}
+    if latest and not wish.text and wish.is_even:
+        return _shares(plan, wish.number)
     if latest and not wish.text:
         each = max(LAST_LEAST, -(-4 * wish.number // max(len(plan), 1))) if len(plan) > 1 else wish.number
         each = min(each, wish.number)
         plan = {part: Range(max(one.first, one.end - each), one.end) for part, one in plan.items()}
     return plan
+
+
+def _shares(plan: dict[Part, Range], number: int) -> dict[Part, Range]:
+    """The last records of each partition; what one does not have is left to the longer ones."""
+    found: dict[Part, Range] = {}
+    sizes = sorted((max(0, one.end - one.first), part) for part, one in plan.items())
+    for at, (size, part) in enumerate(sizes):
+        share = min(size, number // (len(sizes) - at))
+        number -= share
+        found[part] = Range(plan[part].end - share, plan[part].end)
+    return found
 
 
 async def _read(kafka: Kafka, wish: Wish, plan: dict[Part, Range], total: int) -> AsyncIterator[Progress | Found]:

@@ -10,6 +10,7 @@ import base64
 import io
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ FORMS = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.par
 
 async def export(request: Request) -> Response:
     """Records as JSON lines or Parquet, to be kept."""
-    wish, form = wish_of(request, EXPORT_MAX)._replace(is_tail=False), text(request, "format", "jsonl")
+    wish, form = wish_of(request, EXPORT_MAX)._replace(is_tail=False, is_even=True), text(request, "format", "jsonl")
     if form not in FORMS:
         raise ValueError(f"format={form} is none: write {' or '.join(FORMS)}.")
     name = "".join(one if (one.isalnum() and one.isascii()) or one in "-_." else "_" for one in wish.topic)
@@ -50,11 +51,14 @@ async def export(request: Request) -> Response:
 async def _tables(live: Live, wish: Wish) -> AsyncIterator[pa.Table]:
     """The records that are wanted, and no more."""
     left = wish.number
-    async for one in read(live.config, wish):
-        if isinstance(one, Found):
-            few = one.table.slice(0, left)
-            left -= len(few)
-            yield few
+    async with aclosing(read(live.config, wish)) as found:
+        async for one in found:
+            if isinstance(one, Found):
+                few = one.table.slice(0, left)
+                left -= len(few)
+                yield few
+            if not left:
+                return
 
 
 # ---- JSON lines

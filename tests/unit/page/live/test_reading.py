@@ -1,5 +1,6 @@
 """Which records a search finds, against a slow search; and how much of an answer is decoded at once."""
 
+import asyncio
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from actors.arrow.ranges import Range
 from actors.arrow.reading import Partition
 from actors.client.operations.fetching import Fetched
 from actors.client.properties import client_config
-from actors.page.live.reading import COLUMNS, FIELDS, PIECE_BYTES, _decoded, last, matching
+from actors.page.live.reading import COLUMNS, FIELDS, PIECE_BYTES, Wish, _decoded, _plan, last, matching
 from fastpath.records.batch import OUTPUT_BYTES_MAX, Builder
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -77,3 +78,17 @@ def test_a_small_answer_of_many_bytes_is_decoded_piece_by_piece() -> None:
     assert offsets == list(range(30)), "and in their order"
     (only,) = _decoded(*answer(50, 100, rows=10))
     assert len(only) == 500, "small ones are one piece"
+
+
+def test_a_file_of_the_last_records_has_no_others() -> None:
+    """A file is written as it is read: of more than are wanted it would have the oldest."""
+
+    class Kafka:
+        async def run(self, steps: Any) -> dict[Any, Range]:
+            return {("t", 0): Range(0, 1_000), ("t", 1): Range(5, 10), ("t", 2): Range(0, 2_000), ("t", 3): Range(7, 7)}
+
+    wish = Wish("t", number=100)._replace(is_even=True)
+    plan = asyncio.run(_plan(Kafka(), wish, 0))  # type: ignore[arg-type]
+    assert {part[1]: (one.first, one.end) for part, one in plan.items()} == {
+        0: (953, 1_000), 1: (5, 10), 2: (1_952, 2_000), 3: (7, 7),
+    }  # fmt: skip
