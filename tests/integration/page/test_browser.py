@@ -365,4 +365,4 @@ def test_a_view_that_comes_late_does_not_take_the_place_of_the_one_that_was_chos
     walker.page.wait_for_timeout(1_500)
     assert walker.text("main h1") == "Groups"
     walker.page.click("nav >> text=Topics")
-    walker.until("document.querySelector('main h1').textContent === 'Topics'")
+    walker.until("document.querySelector('main h1')?.textContent === 'Topics'")
