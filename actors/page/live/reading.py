@@ -13,7 +13,7 @@ This file alone decides that. Rules:
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -76,7 +76,7 @@ class Found(NamedTuple):
     table: pa.Table
 
 
-async def read(config: ClientConfig, wish: Wish) -> AsyncIterator[Progress | Found]:
+async def read(config: ClientConfig, wish: Wish) -> AsyncGenerator[Progress | Found, None]:
     """The records that are wanted, as they come, and the progress in between. Raises ClientError."""
     isolation = READ_COMMITTED if wish.is_committed else READ_UNCOMMITTED
     own = replace(config, isolation=isolation, fetch_max_bytes=FETCH_BYTES, partition_fetch_bytes=PARTITION_BYTES)
