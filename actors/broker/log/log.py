@@ -25,6 +25,8 @@ This file alone decides in which segment an offset lies and when a new segment b
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from actors.broker.log.aborted_indexes import AbortedIndexes, Replacements
@@ -387,6 +389,7 @@ class PartitionLog:
             self.names.discard(segment.log.path)  # a start would take it for the place up to which the log has come
             self.refuse()
             raise
+        segment.is_new = True
         self.segments.append(segment)
         self.active = segment
         return segment
@@ -676,6 +679,8 @@ class PartitionLog:
             self.durable_generation = flush.generation
             return
         self.names.flushed(flush.files, flush.names)
+        for segment in takewhile(attrgetter("is_new"), reversed(self.segments)):
+            segment.is_new = segment.log not in flush.files
         if flush.generation != self.generation:
             # The log was truncated while the sync ran, so its small files may be wrong. The epochs are still dirty.
             self.snapshots.outdated(flush.snapshots)

@@ -8,6 +8,8 @@ This file alone decides about deletion. Rules:
    whose records have no time is as old as its last append.
 4. When even the last segment is too old, the log rolls before that one is deleted, so that its end offset is never lost. The
    others go first: on a full disk nothing else makes room for the new file.
+   A segment is deleted only in front of one whose file is durable. A power cut could keep that all in front have left, and
+   not that the file has come: the log would begin at 0, and give its offsets to other records.
 5. Files are renamed to `.front.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
 """
 
@@ -31,6 +33,9 @@ class Retained(NamedTuple):
     warm: list[Job]
     """Jobs that read what the check did not have in memory, or sync what has to be durable before the first segment goes
     behind a start: in the loop, one sync for each of thousands of logs would hold it up. Run them now, and check again."""
+    behind: list[Segment]
+    """Segments whose files have to be durable before what is in front of them goes: sync these, say so to `synced`, and
+    check again."""
 
 
 def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
@@ -38,18 +43,24 @@ def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
     room."""
     warm: list[Job] = []
     if not log.segments:
-        return Retained(0, log.log_start_offset, [], warm)
+        return Retained(0, log.log_start_offset, [], warm, [])
     if log.settings.delete:
         count = max(_too_old(log, now_ms, high_watermark, warm), _too_many(log, high_watermark))
     else:
         count = 0
     count = max(count, _below_start(log))
     if count and (job := log.names.doubts()) is not None:
-        return Retained(0, log.log_start_offset, [], [*warm, job])
+        return Retained(0, log.log_start_offset, [], [*warm, job], [])
     before = {segment.base_offset for segment in log.segments}
-    jobs = _delete(log, count, now_ms) if count else []
+    jobs, behind = _delete(log, count, now_ms) if count else ([], [])
     deleted = len(before - {segment.base_offset for segment in log.segments})
-    return Retained(deleted, log.log_start_offset, jobs, warm)
+    return Retained(deleted, log.log_start_offset, jobs, warm, behind)
+
+
+def synced(behind: list[Segment]) -> None:
+    """Note that the files of these segments are durable, as their names are then."""
+    for segment in behind:
+        segment.is_new = False
 
 
 def _ends(log: PartitionLog) -> list[tuple[Segment, int]]:
@@ -104,17 +115,26 @@ def _below_start(log: PartitionLog) -> int:
     return _leading(log, lambda segment, end: end <= log.log_start_offset and segment is not log.active)
 
 
-def _delete(log: PartitionLog, count: int, now_ms: int) -> list[Job]:
+def _delete(log: PartitionLog, count: int, now_ms: int) -> tuple[list[Job], list[Segment]]:
+    """Delete so many segments, as far as they are in front of a durable one. Returns jobs that unlink, and what has to be
+    durable before the rest goes."""
     if count < len(log.segments):
-        return drop_segments(log, count)
-    jobs = drop_segments(log, count - 1)
+        return _in_front(log, count)
+    jobs, behind = _in_front(log, count - 1)
     try:
         log.roll(now_ms)
     except DiskFull:
-        if not jobs:
+        if not jobs and not behind:
             raise
-        return jobs  # they make room: the next check comes to the last segment
-    return jobs + drop_segments(log, 1)
+        return jobs, behind  # what goes makes room: the next check comes to the last segment
+    return jobs, [*behind, *log.segments[-1:]]
+
+
+def _in_front(log: PartitionLog, count: int) -> tuple[list[Job], list[Segment]]:
+    """Delete those of so many segments that are in front of a durable one. Returns the same."""
+    place = next((place for place in range(count, 0, -1) if not log.segments[place].is_new), 0)
+    behind = log.segments[place + 1 : count + 1]
+    return drop_segments(log, place) if place else [], behind
 
 
 def drop_segments(log: PartitionLog, count: int) -> list[Job]:

@@ -94,8 +94,8 @@ class Segment:
 
     __slots__ = (
         "aborted", "appended_ms", "base_offset", "built_again", "created_ms", "cuts", "directory", "disk",
-        "first_timestamp", "index", "index_file", "interval_bytes", "last_timestamp", "log", "offered", "placed", "suffix",
-        "time_file", "trusted",
+        "first_timestamp", "index", "index_file", "interval_bytes", "is_new", "last_timestamp", "log", "offered", "placed",
+        "suffix", "time_file", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +109,8 @@ class Segment:
         one."""
         self.placed = not suffix
         """Whether the segment is, or was, part of the log."""
+        self.is_new = False
+        """Whether this process has made the file, and nothing has synced it yet: a power cut may take it."""
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms

@@ -6,6 +6,8 @@ from typing import Any
 from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import Appended, Flush, PartitionLog, Unsettled
 from actors.broker.log.recovery import Recovered, recover
+from actors.broker.log.retention import Retained, retain, synced
+from actors.broker.log.segment import Job
 from actors.ports import Sync
 from actors.settings.topics import TopicSettings, topic_settings
 from fastpath.records import batch
@@ -62,6 +64,27 @@ def reopen(log: PartitionLog, *, clean: bool = False, **changes: Any) -> Recover
     """Open what is on the disk now, as a new process would."""
     arguments: dict[str, Any] = {"recovery_point": log.recovery_point, "log_start_offset": log.log_start_offset}
     return recover(log.disk, log.directory, log.settings, clean=clean, **{**arguments, **changes})
+
+
+def retained(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
+    """What goes in checks of retention until nothing has to be done first."""
+    deleted, jobs = 0, list[Job]()
+    while True:
+        result = retain(log, now_ms, high_watermark)
+        deleted += result.deleted
+        jobs += result.jobs
+        if not result.warm and not result.behind:
+            return result._replace(deleted=deleted, jobs=jobs)
+        prepare(log, result)
+
+
+def prepare(log: PartitionLog, result: Retained) -> None:
+    """Do what has to be done before the next check."""
+    assert isinstance(log.disk, VirtualDisk)
+    for job in result.warm:
+        job()
+    log.disk.sync(Sync(0, [segment.log for segment in result.behind], []))
+    synced(result.behind)
 
 
 def new(indexes: IndexCache | None = None, **changes: Any) -> PartitionLog:

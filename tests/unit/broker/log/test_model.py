@@ -9,11 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog, Unsettled
-from actors.broker.log.retention import retain
 from actors.broker.log.truncation import truncate_to
 from actors.ports import DiskFull
 from fastpath.records import batch
-from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, retained, settings, stop
 
 Entry = tuple[int, int, int, bytes]
 
@@ -106,7 +105,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(surplus=st.integers(0, 600))
     def retain(self, surplus: int) -> None:
         self.log.settings = settings(**self.changes, retention_bytes=max(0, self.log.size - surplus))
-        result = retain(self.log, self.clock, self.end)
+        result = retained(self.log, self.clock, self.end)
         for job in result.jobs:
             job()
         assert self.log.log_start_offset >= self.start

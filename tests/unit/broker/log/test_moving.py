@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log import retention
 from actors.broker.log.directories.directory import (
     ARRIVED,
     LEAVING,
@@ -30,7 +29,7 @@ from fastpath.records.batch import CorruptBatch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import transactions
 from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, NOW, clean, keyed, latest
-from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put, settings
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put, retained, settings
 
 NAME = future_name("topic", 0, bytes(range(16)))
 ID = bytes(range(16))
@@ -266,7 +265,7 @@ def test_the_start_of_the_log_follows() -> None:
     while move.look(1_000) is not Next.SETTLE:
         step(move)
     current.delete_records(25)
-    retention.retain(current, 1_000, current.log_end_offset)
+    retained(current, 1_000, current.log_end_offset)
     finish(move)
     same(current, future)
     assert future.segments[0].base_offset > 0
@@ -280,7 +279,7 @@ def test_retention_that_outruns_the_copy() -> None:
     wanted = move.look(1_000)
     assert isinstance(wanted, Copy)
     current.delete_records(30)
-    for job in retention.retain(current, 1_000, current.log_end_offset).jobs:
+    for job in retained(current, 1_000, current.log_end_offset).jobs:
         job()
     with pytest.raises(FileNotFoundError):
         wanted()
@@ -296,7 +295,7 @@ def test_transactions_that_began_below_the_first_file_are_known() -> None:
     for _ in range(12):
         put(current, build(1))
     current.delete_records(current.segments[2].base_offset)
-    retention.retain(current, 1_000, current.log_end_offset)
+    retained(current, 1_000, current.log_end_offset)
     assert current.segments[0].base_offset > 0
     transactions.write(current, 7, 1, epoch=0)
     transactions.end(current, 7, False)
@@ -533,7 +532,7 @@ def test_anything_in_any_order(seed: int) -> None:
 
     def delete() -> None:
         current.delete_records(choose.randint(current.log_start_offset, current.log_end_offset))
-        for job in retention.retain(current, 1_000, current.log_end_offset).jobs:
+        for job in retained(current, 1_000, current.log_end_offset).jobs:
             job()
 
     def crash() -> None:

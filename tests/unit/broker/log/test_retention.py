@@ -8,7 +8,20 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.retention import Retained, retain
 from actors.ports import DiskFull
 from tests.simulator.disk import VirtualDisk
-from tests.unit.broker.log.logs import DIRECTORY, build, content, new, offsets, put, reopen, settings, stop
+from tests.unit.broker.log.logs import (
+    DIRECTORY,
+    build,
+    content,
+    flush,
+    new,
+    offsets,
+    prepare,
+    put,
+    reopen,
+    retained,
+    settings,
+    stop,
+)
 
 DAY = 86_400_000
 
@@ -18,18 +31,11 @@ def _filled(**changes: object) -> PartitionLog:
     log = new(**{"segment_bytes": 100, "retention_ms": -1, "retention_bytes": -1, **changes})
     for number in range(10):
         put(log, build(1, 20, timestamp_ms=number * 1000), epoch=number // 4)
-    assert len(log.segments) == 10
     return log
 
 
 def _run(log: PartitionLog, now_ms: int, high_watermark: int = 1 << 60) -> Retained:
-    """Checks until nothing has to be read first."""
-    while True:
-        result = retain(log, now_ms, high_watermark)
-        if not result.warm:
-            return result
-        for job in result.warm:
-            job()
+    return retained(log, now_ms, high_watermark)
 
 
 def test_segments_go_when_their_newest_record_is_too_old() -> None:
@@ -74,6 +80,40 @@ def test_a_log_that_is_too_old_as_a_whole_keeps_its_end() -> None:
     assert reopen(log, log_start_offset=0).log.log_end_offset == 10
     put(log, build())
     assert offsets(content(log)) == [10]
+
+
+@pytest.mark.parametrize("checks", [1, 2, 3])
+@pytest.mark.parametrize("segments", [1, 10])
+def test_a_power_cut_behind_the_retention_of_a_whole_log_keeps_its_end(segments: int, checks: int) -> None:
+    """It may keep that the last segment has left, and not that the empty one has come: the log began at 0, and offsets were
+    given to other records."""
+    log = _filled(retention_ms=1, **({"segment_bytes": 10_000} if segments == 1 else {}))
+    assert len(log.segments) == segments
+    flush(log)
+    for _ in range(checks):
+        prepare(log, retain(log, DAY, 10))
+    assert log.log_start_offset == (10 if checks > 1 else 9 if segments == 10 else 0)
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.crash(None, keeps=lambda change: True)
+    again = reopen(log, recovery_point=10, log_start_offset=0).log
+    assert again.log_end_offset == 10 and again.damaged is None
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_records_that_were_deleted_behind_a_roll_go_when_the_new_file_is_durable(flushed: bool) -> None:
+    """An append has begun it, and DeleteRecords deletes all that was before."""
+    log = _filled()
+    flush(log)
+    put(log, build(1, 20, timestamp_ms=20_000))
+    if flushed:
+        flush(log)
+    log.delete_records(10)
+    result = retain(log, 0, 11)
+    assert [one.base_offset for one in log.segments] == ([10] if flushed else [9, 10])
+    assert [one.base_offset for one in result.behind] == ([] if flushed else [10])
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.crash(None, keeps=lambda change: True)
+    assert reopen(log, recovery_point=10, log_start_offset=10).log.log_end_offset == (11 if flushed else 10)
 
 
 def test_a_compacted_topic_loses_nothing() -> None:

@@ -1,11 +1,12 @@
 """Retention in a broker: when a log is looked at, and what becomes of segments that it gives up.
 
 `broker/log/retention.py` decides which segments go. This file alone decides the rest: what is not in memory is read in a
-thread, and the log looked at again; files are unlinked when nobody can be reading them any more; a check that fails makes
-what room it can.
+thread, what has to be durable is synced, and the log is looked at again; files are unlinked when nobody can be reading them
+any more; a check that fails makes what room it can.
 """
 
 from actors.broker.log import retention
+from actors.broker.log.segment import Segment
 from actors.broker.replication.partition import Partition
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.retired_files import RetiredFiles
@@ -48,6 +49,14 @@ class LogRetention:
             retired.unlink_later(partition, retained.jobs)
         if retained.warm:
             self._runtime.work(lambda: [job() for job in retained.warm], lambda result: self._again(partition, result))
+        elif retained.behind:
+            files = [segment.log for segment in retained.behind]
+            self._runtime.sync(files, [], lambda result: self._synced(partition, retained.behind, result))
+
+    def _synced(self, partition: Partition, behind: list[Segment], result: object) -> None:
+        if not isinstance(result, Exception):
+            retention.synced(behind)
+        self._again(partition, result)
 
     def _again(self, partition: Partition, result: object) -> None:
         self._directories.job_done(partition.log.disk, result)

@@ -17,13 +17,12 @@ from actors.broker.log.producers.producers import (
     Producers,
 )
 from actors.broker.log.producers.transactions import NO_LIMIT, Ended
-from actors.broker.log.retention import retain
 from actors.broker.log.truncation import prepare_cut, truncate_fully, truncate_to
 from actors.ports import DiskFull
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
-from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop, sync
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, retained, stop, sync
 from tests.unit.broker.log.transactions import aborted, end, last_stable, write
 
 SNAPSHOT = bytes.fromhex(
@@ -136,7 +135,7 @@ def test_the_index_is_written_with_its_segment_and_goes_with_it() -> None:
     log.flushed(wanted)
     assert len(indexes(log)) == len(log.aborted.segments) == 3
     assert [one.aborted.in_memory for one in log.segments] == [False, False, True]
-    result = retain(log, 1_000, 8)
+    result = retained(log, 1_000, 8)
     assert len([name for name in indexes(log) if name.endswith(".txnindex.front.deleted")]) == 3
     for job in result.jobs:
         job()
@@ -438,7 +437,7 @@ def test_retention_goes_past_an_open_transaction() -> None:
         put(log, build())
     assert last_stable(log, 9) == 0
     flush(log)
-    for job in retain(log, 1_000, 9).jobs:
+    for job in retained(log, 1_000, 9).jobs:
         job()
     assert log.log_start_offset > 0
     assert last_stable(log, 9) == log.log_start_offset
