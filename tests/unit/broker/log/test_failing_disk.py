@@ -139,6 +139,26 @@ def retain(log: PartitionLog) -> None:
         job()
 
 
+def old() -> PartitionLog:
+    """All of it is too old."""
+    log = plain()
+    log.settings = logs.settings(segment_bytes=400, retention_ms=0)
+    return log
+
+
+def retain_all(log: PartitionLog) -> None:
+    jobs = logs.retained(log, 1 << 50, log.log_end_offset).jobs
+    flush(log)
+    for job in jobs:
+        job()
+
+
+def a_place(before: bytes, log: PartitionLog, done: bool) -> None:
+    found = content(log)
+    assert before.endswith(found) and log.log_end_offset == 16
+    assert not done or len(found) <= 400, "the last segment stays where there is no room for the next"
+
+
 def an_end(before: bytes, log: PartitionLog, done: bool) -> None:
     found = content(log)
     assert before.endswith(found) and log.log_end_offset == 16
@@ -288,6 +308,7 @@ CASES = {
     "clean and replace": Case(compacted, clean, same_keys, latest),
     "clean and join": Case(joined, clean, same_keys, latest),
     "retain": Case(plain, retain, an_end, content),
+    "retain all": Case(old, retain_all, a_place, content),
     "truncate": Case(plain, cut, a_begin, content, cuts=True),
     "truncate and grow": Case(plain, cut_and_grow, grown, content, True, True, no_mixture),
     "truncate and pass": Case(single, cut_and_pass, passed, content, True, True, no_mixture),
