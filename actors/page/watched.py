@@ -39,6 +39,7 @@ AGAIN_S = 10.0
 """How often it is tried whether a log can be read that could not be read, s."""
 BEGUN_ANEW_S = 5.0
 """After what time something begins anew that has failed, s."""
+JUDGED_S = 1.0
 LOOK_S = 1.0
 """How often a directory is looked at."""
 QUIET_S = 5.0
@@ -62,6 +63,8 @@ class Watched:
         self._made_s = 0.0
         self._making = asyncio.Lock()
         self._touched: Any = None
+        self._judged: tuple[float, Any, Verdict] | None = None
+        """(until when it counts, of what, the last verdict on now)."""
 
     @property
     def asked(self) -> Asked | None:
@@ -85,8 +88,14 @@ class Watched:
         return [(row["topic"], row["partition"]) for row in table.to_pylist() if row["leader"] is not None]
 
     def verdict(self, moment: Moment) -> Verdict:
-        """The health at a moment."""
-        return verdict(self.known, moment, self.asked if moment.is_now else None)
+        """The health at a moment. That of now is judged once for all who ask within JUDGED_S, unless something is new."""
+        if not moment.is_now:
+            return verdict(self.known, moment, None)
+        of, now_s = (self._version, self.known, self.known.extent().touched), time.monotonic()
+        judged = self._judged
+        if judged is None or now_s >= judged[0] or judged[1] != of:
+            judged = self._judged = now_s + JUDGED_S, of, verdict(self.known, moment, self.asked)
+        return judged[2]
 
     async def tell(self) -> None:
         """Let every reader know that something is new."""

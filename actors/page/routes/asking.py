@@ -36,6 +36,20 @@ GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_F
 Answers = Callable[[Request], Awaitable[Response]]
 
 
+class Lately:
+    """An answer that is the same as long as its key is. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Any, Any] | None = None
+
+    def found(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What belongs to a key, which is made if it is not the last one."""
+        kept = self._kept
+        if kept is None or kept[0] != key:
+            kept = self._kept = key, make()
+        return kept[1]
+
+
 class Place:
     """What the answers about one of the things that a page shows need."""
 
@@ -43,6 +57,7 @@ class Place:
         self.slot = slot
         self.slices = Slices()
         self.workers = asyncio.Semaphore(WORKERS)
+        self.lately = Lately()
 
     @property
     def watched(self) -> Watched:

@@ -9,13 +9,12 @@ import pyarrow.compute as pc
 from starlette.requests import Request
 from starlette.responses import Response
 
-from actors.page.metadata.moments import Moment
+from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.slices import rows
 from actors.page.quorum import quorum_shown
 from actors.page.routes.asking import Place, moment, number, place, told
 from actors.page.routes.streams import Places, Streamed
 from actors.page.shown import FAILURES
-from actors.page.watched import Watched
 
 STREAMS_MAX = 64
 """How many pages may listen at once."""
@@ -56,30 +55,38 @@ async def overview(request: Request) -> Response:
 
 async def now(request: Request) -> Response:
     """The health at a moment, the quorum and the brokers."""
-    at = await moment(request)
-    return told(await place(request).worked(lambda: _now(place(request).watched, at)))
+    here, at = place(request), await moment(request)
+    return told(await here.worked(lambda: _now(here, at)))
 
 
-def _now(watched: Watched, at: Moment) -> dict[str, Any]:
+def _now(here: Place, at: Moment) -> dict[str, Any]:
+    watched = here.watched
     found = watched.verdict(at)
-    brokers = watched.known.table("brokers", at)
-    partitions = watched.known.columns("partitions", at, ("leader", "replicas", "under_replicated"))
-    topics = watched.known.table("topics", at)
-    away = _away(partitions, brokers)
-    kept = ["broker", "fenced", "leaving", "rack", "endpoints", "replicas", "led", "in_isr", "epoch"]
     return {
         "moment": at._asdict(),
         "well": found.is_well,
         "sentence": found.sentence,
         "findings": [one._asdict() for one in found.findings],
         "quorum": quorum_shown(watched.known, watched.asked, at),
+        **(here.lately.found((watched.known, watched.known.extent().touched), lambda: _numbers(watched.known, at))
+           if at.is_now else _numbers(watched.known, at)),
+    }  # fmt: skip
+
+
+def _numbers(known: Knows, at: Moment) -> dict[str, Any]:
+    """The brokers, and how many there are of what: whatever changes these is a change of the log, see `Extent.touched`."""
+    brokers = known.table("brokers", at)
+    partitions = known.columns("partitions", at, ("leader", "replicas", "under_replicated"))
+    away = _away(partitions, brokers)
+    kept = ["broker", "fenced", "leaving", "rack", "endpoints", "replicas", "led", "in_isr", "epoch"]
+    return {
         "brokers": {
             "columns": kept,
             "rows": away + rows(brokers.select(kept).slice(0, NAMED_BROKERS_MAX)),
             "total": len(brokers) + len(away),
         },
         "counts": {
-            "topics": len(topics),
+            "topics": len(known.table("topics", at)),
             "partitions": len(partitions),
             "under_replicated": int(partitions["under_replicated"].to_numpy().sum()),
             "leaderless": partitions["leader"].null_count,

@@ -116,3 +116,27 @@ def test_what_fails_beside_the_page_is_told_and_begins_anew(
 
     asyncio.run(run())
     assert begun == 3 and [str(one.exc_info[1]) for one in caplog.records if one.exc_info] == ["no 1", "no 2"]
+
+
+def test_now_is_judged_once_for_all_who_ask_soon(made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Known()
+    watched = Watched("x", known)  # type: ignore[arg-type]
+    now, past = Moment(1, 0, True), Moment(0, 0, False)
+    monkeypatch.setattr(module, "JUDGED_S", 600.0)
+    for _ in range(3):
+        watched.verdict(now)
+    watched.verdict(past)
+    watched.verdict(past)
+    assert made == [1, 0, 0]
+    known.touched = 2
+    watched.verdict(now)
+    asyncio.run(watched.tell())
+    watched.verdict(now)
+    watched.known = Known()  # type: ignore[assignment]
+    watched.verdict(now)
+    assert made == [1, 0, 0, 1, 1, 1], "and anew when something is new, or it is another log"
+    monkeypatch.setattr(module, "JUDGED_S", 0.0)
+    watched._judged = None
+    watched.verdict(now)
+    watched.verdict(now)
+    assert len(made) == 8, "some of what is wrong comes without a word"
