@@ -264,13 +264,15 @@ def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
 
 def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
     """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. The caller
-    flushes the log then: nothing is appended before. Raises DiskFull or DiskFailed: nothing is removed; Torn."""
+    flushes the log then: if there were records, nothing is appended before. Raises DiskFull or DiskFailed: nothing is
+    removed; Torn."""
     had, gone = bool(log.snapshots), log.segments[::-1]
     log.settle()
     withdraw(log)
     log.retire(gone, FRONT)  # as if the start had moved: what is left in front of a hole may go
     log.active = None
-    log.shortened += gone[:1]  # a power cut may bring it back behind what comes next
+    if any(one.size for one in gone):
+        log.shortened += gone[:1]  # a power cut may bring it back behind what comes next
     try:
         _ends_at(log, offset, len(gone))
         log.snapshots.drop_above(-1, segments=len(gone))  # an old state would lack what is not in the log any more
