@@ -22,6 +22,7 @@ from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
 from actors.host.client.schema_registry import Registry
 from actors.page.changes.nodes import Nodes
+from actors.page.lately import Lately
 from actors.page.live.lags import Lags
 from actors.page.live.polls import Polls
 from actors.page.live.quorums import Quorums
@@ -63,8 +64,8 @@ class Watched:
         self._made_s = 0.0
         self._making = asyncio.Lock()
         self._touched: Any = None
-        self._judged: tuple[float, Any, Verdict] | None = None
-        """(until when it counts, of what, the last verdict on now)."""
+        self._judged = Lately()
+        """The last verdict on now."""
 
     @property
     def asked(self) -> Asked | None:
@@ -91,11 +92,9 @@ class Watched:
         """The health at a moment. That of now is judged once for all who ask within JUDGED_S, unless something is new."""
         if not moment.is_now:
             return verdict(self.known, moment, None)
-        of, now_s = (self._version, self.known, self.known.extent().touched), time.monotonic()
-        judged = self._judged
-        if judged is None or now_s >= judged[0] or judged[1] != of:
-            judged = self._judged = now_s + JUDGED_S, of, verdict(self.known, moment, self.asked)
-        return judged[2]
+        of = self.known, self.known.extent().touched, self._version, time.monotonic() // JUDGED_S
+        found: Verdict = self._judged.found(of, lambda: verdict(of[0], moment, self.asked))
+        return found
 
     async def tell(self) -> None:
         """Let every reader know that something is new."""

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from actors.client.errors import ClientError
 from actors.page.freed_memory import give_back
 from actors.page.guard import CHANGES, TooLong
+from actors.page.lately import Lately
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.slices import ROWS_MAX, Slices, Wanted
 from actors.page.shown import Slot
@@ -34,20 +35,6 @@ WORKERS = 4
 GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_ID})
 
 Answers = Callable[[Request], Awaitable[Response]]
-
-
-class Lately:
-    """An answer that is the same as long as its key is. Any thread may ask."""
-
-    def __init__(self) -> None:
-        self._kept: tuple[Any, Any] | None = None
-
-    def found(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What belongs to a key, which is made if it is not the last one."""
-        kept = self._kept
-        if kept is None or kept[0] != key:
-            kept = self._kept = key, make()
-        return kept[1]
 
 
 class Place:

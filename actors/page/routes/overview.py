@@ -62,15 +62,16 @@ async def now(request: Request) -> Response:
 def _now(here: Place, at: Moment) -> dict[str, Any]:
     watched = here.watched
     found = watched.verdict(at)
+    of = watched.known, watched.known.extent().touched
+    numbers = here.lately.found(of, lambda: _numbers(of[0], at)) if at.is_now else _numbers(of[0], at)
     return {
         "moment": at._asdict(),
         "well": found.is_well,
         "sentence": found.sentence,
         "findings": [one._asdict() for one in found.findings],
         "quorum": quorum_shown(watched.known, watched.asked, at),
-        **(here.lately.found((watched.known, watched.known.extent().touched), lambda: _numbers(watched.known, at))
-           if at.is_now else _numbers(watched.known, at)),
-    }  # fmt: skip
+        **numbers,
+    }
 
 
 def _numbers(known: Knows, at: Moment) -> dict[str, Any]:

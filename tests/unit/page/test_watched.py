@@ -135,8 +135,7 @@ def test_now_is_judged_once_for_all_who_ask_soon(made: list[int], monkeypatch: p
     watched.known = Known()  # type: ignore[assignment]
     watched.verdict(now)
     assert made == [1, 0, 0, 1, 1, 1], "and anew when something is new, or it is another log"
-    monkeypatch.setattr(module, "JUDGED_S", 0.0)
-    watched._judged = None
+    monkeypatch.setattr(module, "JUDGED_S", 1e-9)
     watched.verdict(now)
     watched.verdict(now)
     assert len(made) == 8, "some of what is wrong comes without a word"

@@ -1,6 +1,6 @@
-"""What the answers have in common."""
+"""An answer that is kept while nothing is new."""
 
-from actors.page.routes.asking import Lately
+from actors.page.lately import Lately
 
 
 def test_an_answer_is_made_once_as_long_as_its_key_is_the_same() -> None:
