@@ -192,7 +192,12 @@ def told(opened: Page, bootstrap: str, name: str, moves: int, pages: int = 1) ->
             while max(arrived, default=0) <= before and time.perf_counter() - begun < 10:
                 time.sleep(0.001)
             found.append((max(arrived.values()) - begun) * 1000)
-    return {"median": round(statistics.median(found), 1), "p95": round(sorted(found)[int(moves * 0.95) - 1], 1)}
+    return median_and_p95(found)
+
+
+def median_and_p95(found: list[float]) -> dict[str, float]:
+    """The median of some times, and the time within which nineteen of twenty lie."""
+    return {"median": round(statistics.median(found), 1), "p95": round(sorted(found)[int(len(found) * 0.95) - 1], 1)}
 
 
 SHOWN = """(name) => new Promise((found) => {
@@ -229,7 +234,7 @@ def pixel(moves: int) -> dict[str, float]:
             begun = time.time()
             kafka.run(topics.create([topics.NewTopic(name, 3, 3)]))
             found.append(shown.evaluate("() => window.found") - begun * 1000)
-        return {"median": round(statistics.median(found), 1), "p95": round(sorted(found)[int(moves * 0.95) - 1], 1)}
+        return median_and_p95(found)
 
 
 def weight(opened: Page) -> int:

@@ -178,7 +178,6 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
     log.names.go_on_from(max((*left.cut.values(), *left.front.values()), default=0))
     if not clean:
         _close_holes(log, recovery_point, left, lasts, mended.cuts)
-    if not clean:
         log.names.changes += 1  # as a process that was killed has left them: they go with the first flush
     scanned = _scan(log, NO_LIMIT if clean else recovery_point, mended, lasts)
     cuts = mended.cuts
