@@ -262,16 +262,17 @@ def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
         log.snapshots.pending.setdefault(offset, content)
 
 
-def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
+def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0, *, inside: bool = False) -> list[Job]:
     """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. The caller
-    flushes the log then: if there were records, nothing is appended before. Raises DiskFull or DiskFailed: nothing is
-    removed; Torn."""
+    flushes the log then. Nothing is appended before if there were records, or if the log begins below its end: checkpoints
+    would have a start trust or drop what is appended there. `inside`: the batch that is appended next reaches that end,
+    and a start checks it. Raises DiskFull or DiskFailed: nothing is removed; Torn."""
     had, gone = bool(log.snapshots), log.segments[::-1]
     log.settle()
     withdraw(log)
     log.retire(gone, FRONT)  # as if the start had moved: what is left in front of a hole may go
     log.active = None
-    if any(one.size for one in gone):
+    if any(one.size for one in gone) or (offset < log.log_end_offset and not inside):
         log.shortened += gone[:1]  # a power cut may bring it back behind what comes next
     try:
         _ends_at(log, offset, len(gone))

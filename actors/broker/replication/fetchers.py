@@ -321,7 +321,7 @@ class Fetcher:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 # The batch is appended below, so what is known to be committed stays committed.
                 known = max(known, partition.high_watermark)
-                self._begin_anew(partition, base_offset, now, outcome)
+                self._begin_anew(partition, base_offset, now, outcome, inside=True)
             # What was cleaned away was committed. A follower that has all that is committed may be in the ISR, and throws
             # nothing away: there the leader itself has never had the marker.
             taken = self._unmarked.get(partition, -1) if data.high_watermark > offset else NO_LIMIT
@@ -416,9 +416,11 @@ class Fetcher:
         self._changed[partition] = None
 
     @staticmethod
-    def _begin_anew(partition: Partition, offset: int, now: Now, outcome: FetchOutcome) -> None:
+    def _begin_anew(
+        partition: Partition, offset: int, now: Now, outcome: FetchOutcome, *, inside: bool = False
+    ) -> None:
         outcome.flush[partition] = None  # what fails half way may have cut a part
-        outcome.unlink(partition, partition.restart(offset, now.wall_ms))
+        outcome.unlink(partition, partition.restart(offset, now.wall_ms, inside=inside))
 
     def _refused(
         self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: FetchOutcome

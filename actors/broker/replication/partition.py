@@ -625,10 +625,11 @@ class Partition:
             target = own_end
         return min(target, self.log.log_end_offset)
 
-    def restart(self, offset: int, wall_ms: int) -> list[Job]:
-        """Begin again at `offset`, since nothing here overlaps with the leader's log. Returns jobs that unlink."""
+    def restart(self, offset: int, wall_ms: int, *, inside: bool = False) -> list[Job]:
+        """Begin again at `offset`, since nothing here overlaps with the leader's log. `inside`: as for `truncate_fully`.
+        Returns jobs that unlink."""
         try:
-            jobs = truncate_fully(self.log, offset, wall_ms)
+            jobs = truncate_fully(self.log, offset, wall_ms, inside=inside)
         finally:
             self._was_cut()
         self.high_watermark = offset

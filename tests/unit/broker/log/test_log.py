@@ -5,12 +5,25 @@ import errno
 import pytest
 
 from actors.broker.log.index_cache import IndexCache
-from actors.broker.log.log import Appended, OffsetOutOfRange, OffsetsOutOfOrder
+from actors.broker.log.log import Appended, OffsetOutOfRange, OffsetsOutOfOrder, PartitionLog, Unsettled
 from actors.broker.log.truncation import truncate_fully, truncate_to
 from actors.ports import DiskFull
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
-from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, settings, stop, sync
+from tests.unit.broker.log.logs import (
+    DIRECTORY,
+    build,
+    content,
+    flush,
+    new,
+    offsets,
+    put,
+    reopen,
+    retained,
+    settings,
+    stop,
+    sync,
+)
 
 
 def test_an_append_gets_the_next_offsets() -> None:
@@ -416,3 +429,45 @@ def test_files_are_named_for_a_sync_in_the_order_in_which_they_rest_upon_each_ot
     files = [file.path for file in log.flush().files]
     assert again is not cut and files[:2] == [DIRECTORY, again.path(".log")]
     assert len(set(files)) == len(files)
+
+
+def _begun_anew(offset: int, *, inside: bool = False) -> PartitionLog:
+    """A log whose 40 records were too old, so that it is empty, and begins anew in front of where it ended."""
+    log = new(retention_ms=1)
+    for _ in range(40):
+        put(log, build())
+    flush(log)
+    retained(log, 1 << 50, 40)
+    flush(log)
+    assert log.size == 0 and log.log_start_offset == log.recovery_point == 40
+    truncate_fully(log, offset, inside=inside)
+    return log
+
+
+def _fetched(count: int, offset: int) -> bytearray:
+    data = build(count)
+    batch.accept(data, 0, len(data), offset, 7, now_ms=1_000)
+    return data
+
+
+def test_a_log_without_records_that_begins_anew_in_front_of_its_end_waits_for_the_checkpoints() -> None:
+    """They say that all up to the end is durable: behind a power cut a start would believe what is half written there."""
+    log = _begun_anew(20)
+    with pytest.raises(Unsettled):
+        log.append_fetched(_fetched(1, 20), 1_000)
+    flush(log)
+    log.append_fetched(_fetched(30, 20), 1_000)
+    assert log.log_end_offset == 50
+
+
+def test_a_log_that_begins_anew_inside_a_batch_does_not_wait() -> None:
+    """The batch reaches where the log ended, so that a start checks it, or keeps it."""
+    log = _begun_anew(35, inside=True)
+    log.append_fetched(_fetched(10, 35), 1_000)
+    again = reopen(log, recovery_point=40, log_start_offset=40).log
+    assert (again.log_start_offset, again.log_end_offset) == (40, 45)
+    log = _begun_anew(35, inside=True)
+    log.append_fetched(_fetched(10, 35), 1_000)
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.files["topic-0/00000000000000000035.log"].data[70] ^= 1
+    assert reopen(log, recovery_point=40).log.log_end_offset == 35
