@@ -63,7 +63,8 @@ def _now(here: Place, at: Moment) -> dict[str, Any]:
     watched = here.watched
     found = watched.verdict(at)
     of = watched.known, watched.known.extent().touched
-    numbers = here.lately.found(of, lambda: _numbers(of[0], at)) if at.is_now else _numbers(of[0], at)
+    is_newest = at.is_now and at.offset >= of[1]  # else the log has grown since, and these are not the numbers of now
+    numbers = here.lately.found(of, lambda: _numbers(of[0], at)) if is_newest else _numbers(of[0], at)
     return {
         "moment": at._asdict(),
         "well": found.is_well,
