@@ -167,6 +167,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         return Recovered(log, tuple(mended.cuts), 0, tuple(mended.offsets))
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
+        log.segments[-1].is_new = not clean and base >= recovery_point
         if base in aborting:
             log.segments[-1].aborted.claim()
     lasts: Lasts = {}

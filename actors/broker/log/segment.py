@@ -110,7 +110,8 @@ class Segment:
         self.placed = not suffix
         """Whether the segment is, or was, part of the log."""
         self.is_new = False
-        """Whether this process has made the file, and nothing has synced it yet: a power cut may take it."""
+        """Whether this process, or one that was killed before, has made the file, and nothing has synced it since: a power
+        cut may take it."""
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms

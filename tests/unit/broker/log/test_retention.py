@@ -116,6 +116,29 @@ def test_records_that_were_deleted_behind_a_roll_go_when_the_new_file_is_durable
     assert reopen(log, recovery_point=10, log_start_offset=10).log.log_end_offset == (11 if flushed else 10)
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_what_a_killed_process_has_begun_is_made_durable_before_what_is_in_front_goes(clean: bool) -> None:
+    """Its name alone is not enough: behind a power cut the log began at 0, and gave its offsets to other records."""
+    log = _filled(retention_ms=1)
+    flush(log)
+    for job in retain(log, DAY, 10).warm:
+        job()
+    retain(log, DAY, 10)
+    assert [one.base_offset for one in log.segments] == [9, 10]
+    if clean:
+        stop(log)
+    log = reopen(log, clean=clean, recovery_point=10).log
+    first = retain(log, DAY, 10)
+    for job in first.warm:
+        job()
+    assert [one.base_offset for one in retain(log, DAY, 10).behind] == ([] if clean else [10])
+    assert _run(log, DAY).log_start_offset == 10
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.crash(None, keeps=lambda change: True)
+    again = reopen(log, recovery_point=10).log
+    assert again.log_end_offset == 10 and again.damaged is None
+
+
 def test_a_compacted_topic_loses_nothing() -> None:
     log = _filled(retention_ms=1, retention_bytes=1, cleanup_policy=("compact",))
     assert _run(log, DAY).deleted == 0
