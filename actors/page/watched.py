@@ -92,8 +92,9 @@ class Watched:
         """The health at a moment. That of now is judged once for all who ask within JUDGED_S, unless something is new."""
         if not moment.is_now:
             return verdict(self.known, moment, None)
-        of = self.known, self.known.extent().touched, self._version, time.monotonic() // JUDGED_S
-        found: Verdict = self._judged.found(of, lambda: verdict(of[0], moment, self.asked))
+        known, extent = self.known, self.known.extent()
+        of = known, extent.touched, extent.reading, self._version, time.monotonic() // JUDGED_S
+        found: Verdict = self._judged.found(of, lambda: verdict(known, moment, self.asked))
         return found
 
     async def tell(self) -> None:
@@ -105,7 +106,8 @@ class Watched:
     async def tell_if_touched(self) -> None:
         """Let every reader know, if more is new than how far the log reaches: a controller writes records that change
         nothing twice a second."""
-        touched = self.known.extent().touched, self.notes()
+        extent = self.known.extent()
+        touched = extent.touched, extent.reading, self.notes()
         if touched != self._touched:
             self._touched = touched
             await self.tell()

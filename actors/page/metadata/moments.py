@@ -33,6 +33,8 @@ class Extent(NamedTuple):
     ended_ms: int
     touched: int
     """An offset that grows when something changes, and not with records that say nothing."""
+    reading: int = 0
+    """How often the log was read from its beginning again: another log may reach as far as the one before it."""
 
 
 class Mark(NamedTuple):

@@ -59,6 +59,7 @@ class Recorded:
         self._family = family
         self._lock = threading.RLock()
         self._problem = ""
+        self._reading = -1
         self._open()
 
     def _open(self) -> None:
@@ -68,6 +69,7 @@ class Recorded:
         except CorruptLog:
             history = self._history(skips=True)
         self._history_ = history
+        self._reading += 1
         self._made = KeptTables(MADE_BYTES_MAX)
         self._changes: list[pa.Table] = []
         self._changed = max(history.first.offset, history.now.offset - CHANGED_RECORDS_MAX)
@@ -156,7 +158,8 @@ class Recorded:
             first, now = history.first, history.now
             times = self._times.columns[1]
             begun = int(times[0]) if len(times) else first.time_ms
-            return Extent(first.offset, now.offset, begun, max(now.time_ms, begun), self._touched)
+            ended = max(now.time_ms, begun)
+            return Extent(first.offset, now.offset, begun, ended, self._touched, self._reading)
 
     def moment(self, at: str) -> Moment:
         """The moment that a text names; empty: now. Raises ValueError for one that is not in the log."""

@@ -62,9 +62,11 @@ async def now(request: Request) -> Response:
 def _now(here: Place, at: Moment) -> dict[str, Any]:
     watched = here.watched
     found = watched.verdict(at)
-    of = watched.known, watched.known.extent().touched
-    is_newest = at.is_now and at.offset >= of[1]  # else the log has grown since, and these are not the numbers of now
-    numbers = here.lately.found(of, lambda: _numbers(of[0], at)) if is_newest else _numbers(of[0], at)
+    known, extent = watched.known, watched.known.extent()
+    of = known, extent.touched, extent.reading
+    # If the log has grown since the moment was looked up, these are not the numbers of now.
+    is_newest = at.is_now and at.offset >= extent.touched
+    numbers = here.lately.found(of, lambda: _numbers(known, at)) if is_newest else _numbers(known, at)
     return {
         "moment": at._asdict(),
         "well": found.is_well,

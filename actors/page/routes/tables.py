@@ -35,16 +35,17 @@ async def table(request: Request) -> Response:
         raise KeyError(f"There is no table {name}: /api/v1/tables names those that there are.")
     since, is_whole = number(request, "since", 0), text(request, "format", "json") == "arrow"
     columns = [one for one in text(request, "columns").split(",") if one]
-    make = maker(here.watched.known, name, at, since)
+    known = here.watched.known
+    make = maker(known, name, at, since)
 
     def chosen() -> tuple[pa.Table, int]:
         if is_whole:
             found = rows_chosen(make(), wish)
             return _columns(found, columns), len(found)
-        some = here.watched.known.slice(name, at, wish, first, n)
+        some = known.slice(name, at, wish, first, n)
         if some is not None:
             return _columns(some[0], columns), some[1]
-        found = here.slices.table((id(here.watched.known), name, at.offset, at.time_ms, since), wish, make)
+        found = here.slices.table((*_reading(known), name, at.offset, at.time_ms, since), wish, make)
         return _columns(found.slice(first, n), columns), len(found)
 
     def work() -> Any:
@@ -56,6 +57,11 @@ async def table(request: Request) -> Response:
 
     made = await here.worked(work)
     return Response(made, media_type=ARROW) if is_whole else told(made)
+
+
+def _reading(known: Knows) -> tuple[int, int]:
+    """Which log a table is of: at one offset and time another one may say something else."""
+    return id(known), known.extent().reading
 
 
 def maker(known: Knows, name: str, at: Moment, since: int) -> Callable[[], pa.Table]:
@@ -89,14 +95,14 @@ def as_stream(table: pa.Table) -> bytes:
 async def heat(request: Request) -> Response:
     """How the partitions of each topic are spread over the brokers."""
     at, here, (first, n), wish = await moment(request), place(request), cut(request), wanted(request)
+    known = here.watched.known
 
     def work() -> dict[str, Any]:
-        brokers: list[int] = []
 
         def make() -> pa.Table:
-            return spread(here.watched.known.columns("partitions", at, ("topic", "leader", "replicas", "isr")))[1]
+            return spread(known.columns("partitions", at, ("topic", "leader", "replicas", "isr")))[1]
 
-        found = here.slices.table((id(here.watched.known), "heat", at.offset, at.time_ms), wish, make)
+        found = here.slices.table((*_reading(known), "heat", at.offset, at.time_ms), wish, make)
         brokers = [int(name[1:]) for name in found.column_names if name[0] == "b" and name[1:].isdigit()]
         return {
             "total": len(found), "first": first, "brokers": brokers, "columns": found.column_names,

@@ -237,8 +237,9 @@ class App {
   }
 
   take(pulse) {
-    const grown = !this.pulse || pulse.extent.end !== this.pulse.extent.end;
-    const changed = !this.pulse || pulse.extent.touched !== this.pulse.extent.touched || pulse.sentence !== this.pulse.sentence || pulse.findings !== this.pulse.findings || this.away;
+    const anew = !this.pulse || pulse.extent.reading !== this.pulse.extent.reading;
+    const grown = anew || pulse.extent.end !== this.pulse.extent.end;
+    const changed = anew || pulse.extent.touched !== this.pulse.extent.touched || pulse.sentence !== this.pulse.sentence || pulse.findings !== this.pulse.findings || this.away;
     this.away = false;
     this.pulse = pulse;
     this.about = { ...this.about, ...pulse };

@@ -19,6 +19,7 @@ from actors.page.shown import Slot
 from actors.page.watched import Watched
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records.scan import scan
+from tests.unit.replay import metadata_logs
 
 LOG = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
 NAME = "00000000000000000000.log"
@@ -106,6 +107,33 @@ def test_a_log_that_was_replaced_by_another_one_of_the_same_length_is_shown(tmp_
     recorded._anew()
     _, after = asyncio.run(ask(page, "/api/v1/tables/changes"))
     assert before["moment"]["offset"] == after["moment"]["offset"] and before["rows"] != after["rows"]
+
+
+KEPT = ("/now", "", "/tables/partitions?sort=-partition", "/tables/topics?where=partitions%20%3E%201", "/heat")
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_of_another_log_that_ends_at_the_same_offset_and_time_nothing_is_kept(tmp_path: Path, kept: str) -> None:
+    """A log that was set up anew, or put back from a copy: the page went on with the numbers of the one before."""
+    idle: metadata_logs.Record = (20, 0, "NoOpRecord", {})
+    many = metadata_logs.on_three_brokers("orders", 5)
+    few = [*metadata_logs.on_three_brokers("orders", 3), idle, idle]
+    one, other = (
+        metadata_logs.write(tmp_path / name, [metadata_logs.released(some)], metadata_logs.RELEASED)
+        for name, some in (("one", many), ("other", few))
+    )
+    recorded = Recorded(one)
+    page, expected = of(recorded), of(Recorded(other))
+
+    def told(page: Guard) -> dict[str, Any]:
+        _, body = asyncio.run(ask(page, f"/api/v1{kept}"))
+        return {name: body.get(name) for name in ("moment", "sentence", "counts", "total", "rows")}
+
+    before = told(page)
+    recorded.path = other
+    recorded._anew()
+    after = told(page)
+    assert before["moment"] == after["moment"] and before != after == told(expected)
 
 
 def _another(tmp_path: Path, directory: Path) -> Path:

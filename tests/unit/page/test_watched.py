@@ -19,12 +19,13 @@ class Known:
 
     def __init__(self) -> None:
         self.end = self.touched = 1
+        self.reading = 0
 
     def moment(self, at: str) -> Moment:
         return Moment(self.end, 0, True)
 
     def extent(self) -> Extent:
-        return Extent(0, self.end, 0, 0, self.touched)
+        return Extent(0, self.end, 0, 0, self.touched, self.reading)
 
     def notes(self) -> list[str]:
         return []
@@ -76,6 +77,9 @@ def test_records_that_change_nothing_wake_nobody(made: list[int]) -> None:
         known.touched = known.end
         await watched.tell_if_touched()
         assert b'"end":49' in await anext(reader) and watched._version == 2
+        known.reading += 1
+        await watched.tell_if_touched()
+        assert b'"reading":1' in await anext(reader), "another log may end where the one before it did"
 
     asyncio.run(run())
 
@@ -135,7 +139,10 @@ def test_now_is_judged_once_for_all_who_ask_soon(made: list[int], monkeypatch: p
     watched.known = Known()  # type: ignore[assignment]
     watched.verdict(now)
     assert made == [1, 0, 0, 1, 1, 1], "and anew when something is new, or it is another log"
+    watched.known.reading += 1  # type: ignore[attr-defined]
+    watched.verdict(now)
+    assert len(made) == 7
     monkeypatch.setattr(module, "JUDGED_S", 1e-9)
     watched.verdict(now)
     watched.verdict(now)
-    assert len(made) == 8, "some of what is wrong comes without a word"
+    assert len(made) == 9, "some of what is wrong comes without a word"
