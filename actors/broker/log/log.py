@@ -445,7 +445,7 @@ class PartitionLog:
             self.refuse()
             raise
         except (DiskFull, DiskFailed):
-            self.names.changes += 1  # and back: a power cut may keep the first of both
+            self.names.changed()  # and back: a power cut may keep the first of both
             raise
 
     def take_back(self) -> None:

@@ -10,6 +10,9 @@ This file alone decides what is believed. Rules:
 3. Where offsets below the recovery point are missing between segments, what is left of others says why: a power cut may keep
    some names and lose others. Where the log was being cut the ones behind go, where its start was moving those in front;
    where nothing is left the log is damaged. Where something is left of both, the higher number is of the last (`names.py`).
+   From the recovery point on a lost tail looks the same, and a name may be of a history that was cut: there the start was
+   moving only where the files in front fill the hole, from where the segment before it ends to where the next one begins,
+   in epochs that do not fall. A log that begins anew is cut at its end: what had left in front before says nothing of it.
    Where the start was moving, the first segment that is gone begins where the one before it ends. Apache Kafka and earlier
    versions do not say which way, but take the oldest first: so what is left in the middle was being cut. Where one has a
    lower epoch than the one before the log is damaged: either it is of a history that was cut, or a bit of it has rotted.
@@ -61,6 +64,8 @@ LEFT_SNAPSHOT = rf"[0-9]{{20}}{escape(SNAPSHOT)}(?:\.[0-9]+)?{escape(DELETED)}"
 LEFT_INDEX = rf"([0-9]{{20}}){escape(TRANSACTION_INDEX)}\..*{escape(DELETED)}"
 """The name of an index of aborted transactions that has left its log."""
 
+NOTHING = 0, ""
+"""What is known of a file that has not left."""
 Lasts = dict[Segment, tuple[int, int]]
 """The result of `find_last` for each segment, before anything was cut."""
 
@@ -81,14 +86,18 @@ class RemovedBytes(NamedTuple):
     """
 
 
-class Left(NamedTuple):
-    """Log files that have left a log and are still there: base offset -> the highest number in their names."""
+Gone = dict[int, tuple[int, str]]
+"""What names say of files that have left a log: base offset -> (the highest number, what follows `.log` in that name)."""
 
-    cut: dict[int, int]
+
+class Left(NamedTuple):
+    """Log files that have left a log and are still there."""
+
+    cut: Gone
     """Files that were cut off at the log's end."""
-    front: dict[int, int]
+    front: Gone
     """Files that were in front of the log's start."""
-    unsaid: dict[int, int]
+    unsaid: Gone
     """Files that do not say which, as those of Apache Kafka and of earlier versions."""
 
 
@@ -176,7 +185,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         log.snapshots.left = [name for name in leftovers if fullmatch(LEFT_SNAPSHOT, name)][:1]
         leftovers = [name for name in leftovers if name not in log.snapshots.left]
     left = Left(*(_numbers(leftovers, ending) for ending in (CUT, FRONT, DELETED)))
-    log.names.go_on_from(max((*left.cut.values(), *left.front.values()), default=0))
+    log.names.go_on_from(max((number for number, _ in (*left.cut.values(), *left.front.values())), default=0))
     if not clean:
         _close_holes(log, recovery_point, left, lasts, mended.cuts)
         log.names.changes += 1  # as a process that was killed has left them: they go with the first flush
@@ -303,10 +312,14 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
         begin, end = segments[place + 1].base_offset, found[place][0]
         if end < trusted <= begin:
             end = _walked(segments[place], trusted, begin)
-        if end >= min(begin, trusted) or begin <= max(log.cleaned_offset, log.log_start_offset):
+        if end >= begin or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
-        was_cut = max((number for base, number in left.cut.items() if base >= end), default=0)
-        if end > segments[place].base_offset and left.front.get(end, 0) > was_cut:
+        was_cut = max((number for base, (number, _) in left.cut.items() if base >= end), default=0)
+        was_front = end > segments[place].base_offset and left.front.get(end, NOTHING)[0] > was_cut
+        if end >= trusted:
+            if was_front and _fill(log, left.front, found[place], (begin, found[place + 1][1])):
+                front = place + 1
+        elif was_front:
             front = place + 1
         elif was_cut or any(end <= base < begin for base in left.unsaid):
             _drop(log, place + 1, cuts)
@@ -322,6 +335,22 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
         ending = _ending(log, segments[:front], FRONT)
         _unlink_all([segment.delete(ending) for segment in segments[:front]])
         del segments[:front]
+
+
+def _fill(log: PartitionLog, front: Gone, after: tuple[int, int], before: tuple[int, int]) -> bool:
+    """Whether files that were in front fill the log from an offset to another, given with the epochs beside them: the last
+    one of the segment that ends there, and of the one that begins there, -1 if it is empty."""
+    (offset, epoch), (begin, last) = after, before
+    while offset < begin and offset in front:
+        segment = Segment(log.disk, log.directory, offset, log.settings.index_interval_bytes, 0, front[offset][1])
+        try:
+            end, found = segment.find_last()
+        finally:
+            segment.close()
+        if end == offset or found < epoch:
+            return False
+        offset, epoch = end, found
+    return offset == begin and (last < 0 or epoch <= last)
 
 
 def _forget_empty(log: PartitionLog, trusted: int) -> None:
@@ -353,14 +382,14 @@ def _walked(segment: Segment, trusted: int, upper_offset: int) -> int:
     return found.next_offset if found.fault is None else max(trusted, found.next_offset)
 
 
-def _numbers(names: list[str], ending: str) -> dict[int, int]:
-    """The highest number before such an ending in the names of log files (`Names.ending`), 1 where there is none, by base
-    offset. One may have left before it had another name than `.swap`."""
-    form = rf"([0-9]{{20}}){escape(LOG)}(?:{escape(SWAP)})?(?:\.([0-9]{{1,9}}))?{escape(ending)}"
-    numbers: dict[int, int] = {}
+def _numbers(names: list[str], ending: str) -> Gone:
+    """The log files that have left with such an ending. The number before it (`Names.ending`) is 1 where there is none. One
+    may have left before it had another name than `.swap`."""
+    form = rf"([0-9]{{20}}){escape(LOG)}((?:{escape(SWAP)})?(?:\.([0-9]{{1,9}}))?{escape(ending)})"
+    found: Gone = {}
     for one in filter(None, (fullmatch(form, name) for name in names)):
-        numbers[int(one[1])] = max(numbers.get(int(one[1]), 0), int(one[2] or 1))
-    return numbers
+        found[int(one[1])] = max(found.get(int(one[1]), NOTHING), (int(one[3] or 1), one[2]))
+    return found
 
 
 def _scan(log: PartitionLog, trusted: int, mended: Mended, lasts: Lasts) -> int:

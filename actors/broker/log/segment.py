@@ -115,7 +115,7 @@ class Segment:
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
-        """Wall clock time when this process first opened the segment."""
+        """Wall clock time of the first append. Before this process has made it, when it first opened the segment."""
         self.log: File = disk.open(self.path(LOG), create=True)
         written_ms = self.log.modified_ms
         self.appended_ms = created_ms if written_ms is None else min(created_ms, written_ms)
@@ -175,6 +175,7 @@ class Segment:
         self.appended_ms = now_ms
         if position == 0:
             self.first_timestamp = first_timestamp
+            self.created_ms = now_ms
         return position
 
     def full(self, size: int, last_offset: int, segment_bytes: int, index_bytes: int) -> bool:

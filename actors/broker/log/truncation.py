@@ -30,7 +30,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, check
 from actors.broker.log.rotted_offsets import OFFSETS, mend
-from actors.broker.log.segment import CUT, FRONT, CutPoint, Job, Segment
+from actors.broker.log.segment import CUT, CutPoint, Job, Segment
 from actors.ports import Disk, DiskFailed, DiskFull
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
@@ -267,10 +267,16 @@ def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0, *, inside: b
     flushes the log then. Nothing is appended before if there were records, or if the log begins below its end: checkpoints
     would have a start trust or drop what is appended there. `inside`: the batch that is appended next reaches that end,
     and a start checks it. Raises DiskFull or DiskFailed: nothing is removed; Torn."""
-    had, gone = bool(log.snapshots), log.segments[::-1]
     log.settle()
+    if not log.segments and offset < log.log_end_offset and not inside:
+        log.begin_file(
+            now_ms
+        )  # there was no room for it when the log began there, and something has to wait for the flush
+    had, gone = bool(log.snapshots), log.segments[::-1]
     withdraw(log)
-    log.retire(gone, FRONT)  # as if the start had moved: what is left in front of a hole may go
+    # All of it is behind an end that nothing is in front of. As files in front of the start they would say later that the
+    # start was moving, where they are of a history that has gone.
+    log.retire(gone, CUT)
     log.active = None
     if any(one.size for one in gone) or (offset < log.log_end_offset and not inside):
         log.shortened += gone[:1]  # a power cut may bring it back behind what comes next

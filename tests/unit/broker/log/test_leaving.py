@@ -205,7 +205,7 @@ def test_names_that_a_change_in_vain_has_given_back_are_durable_with_the_next_fl
     assert content(logs.reopen(log, recovery_point=9).log) == before
 
 
-@pytest.mark.parametrize(("begin", "kept", "start", "end"), [(3, (3,), 4, 10), (3, (3, 6), 7, 10), (12, (), 0, 10)])
+@pytest.mark.parametrize(("begin", "kept", "start", "end"), [(3, (3,), 0, 3), (3, (3, 6), 0, 3), (12, (), 0, 10)])
 def test_a_log_that_was_to_begin_anew_is_sound_with_what_a_power_cut_brings_back(
     begin: int, kept: tuple[int, ...], start: int, end: int
 ) -> None:
@@ -241,6 +241,26 @@ def test_what_a_killed_process_has_cut_is_durable_before_anything_is_appended() 
     assert content(logs.reopen(again, recovery_point=8).log) == before
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_names_that_a_change_in_vain_has_given_back_ask_for_a_flush(cut: bool) -> None:
+    """Nothing else asks for one of a log that rests: a power cut an hour later kept that a segment had left, and not that it
+    was back."""
+    log, disk = grown()
+    before = content(log)
+    disk.fault = lambda operation, path: (
+        errno.ENOSPC * (operation == "rename" and path.endswith("0.log" if cut else "0.index"))
+    )
+    assert not log.flush_due(1 << 40)
+    with pytest.raises(DiskFull):
+        truncate_fully(log, 0) if cut else drop_segments(log, 1)
+    disk.fault = None
+    assert log.flush_due(1 << 40) and content(log) == before
+    flush(log)
+    assert not log.flush_due(1 << 40)
+    disk.crash(None, keeps=lambda change: str(change.new).endswith(".deleted"))
+    assert content(logs.reopen(log, recovery_point=10, log_start_offset=0).log) == before
+
+
 def test_names_that_a_killed_process_has_given_are_durable_with_the_first_flush() -> None:
     """A change in vain had given them back. A power cut kept that a segment had left, and not that it was back."""
     log, disk = grown()
@@ -270,6 +290,50 @@ def test_a_log_that_found_no_room_to_begin_has_its_file_with_the_next_flush() ->
     assert (again.log_start_offset, again.log_end_offset) == (50, 50)
 
 
+@pytest.mark.parametrize("begin", [20, 0])
+def test_a_log_without_a_file_that_begins_anew_in_front_of_its_end_waits_for_the_checkpoints(begin: int) -> None:
+    """There was no room for its file. A start trusted what came then, as the checkpoints said that all was durable up to
+    where it had been to begin."""
+    disk = VirtualDisk()
+    disk.fault = lambda operation, path: errno.ENOSPC * (operation == "create")
+    log = logs.reopen(PartitionLog(disk, logs.DIRECTORY, logs.settings()), recovery_point=50, log_start_offset=50).log
+    with pytest.raises(DiskFull):
+        truncate_fully(log, begin)
+    assert (log.log_start_offset, log.log_end_offset, log.segments) == (50, 50, [])
+    disk.fault = None
+    truncate_fully(log, begin)
+    log.check()
+    data = build(timestamp_ms=9_000)
+    headers = batch.accept(data, 0, len(data), begin, 1, now_ms=1_000).headers
+    with pytest.raises(Unsettled):
+        log.append(data, headers, 1_000)
+    flush(log)
+    log.append(data, headers, 1_000)
+    assert log.log_end_offset == begin + 1
+
+
+@pytest.mark.parametrize("change", ["flush", "cut", "cut to nothing"])
+def test_a_file_that_no_clock_has_begun_is_as_old_as_its_first_record(change: str) -> None:
+    """Records without a time: the second one rolled the log, as if the file were of 1970."""
+    log, disk = grown()
+    now_ms = 1 << 41
+    if change == "flush":
+        disk.fault = lambda operation, path: errno.ENOSPC * (operation == "create")
+        truncate_fully(log, 50, now_ms)
+        disk.fault = None
+        assert not log.segments
+    elif change == "cut":
+        drop_segments(log, 4)
+        truncate_to(log, 3)
+    else:
+        truncate_to(log, 0)
+    flush(log)
+    log.settings = logs.settings(segment_ms=1_000)
+    for _ in range(3):
+        put(log, build(timestamp_ms=-1), now_ms=now_ms)
+    assert len(log.segments) == 1
+
+
 def test_a_recovery_point_within_what_has_gone_hides_no_hole() -> None:
     """The last segments were not durable to their end, and one of them has gone. Readers found a gap."""
     log = logs.new(segment_bytes=400)
@@ -285,6 +349,57 @@ def test_a_recovery_point_within_what_has_gone_hides_no_hole() -> None:
     disk.crash(None, keeps=second_of(4))
     again = logs.reopen(log, log_start_offset=0).log
     assert (again.log_start_offset, again.log_end_offset, again.damaged) == (8, 16, None)
+
+
+@pytest.mark.parametrize("kept", [(1,), (1, 3), (2, 3)])
+@pytest.mark.parametrize("point", [0, 1, 10])
+def test_a_log_whose_start_was_moving_keeps_what_no_checkpoint_says_is_durable(
+    kept: tuple[int, ...], point: int
+) -> None:
+    """It was flushed, and retention came before the checkpoint did: what was to stay was dropped."""
+    log, disk = grown()
+    before = content(log)
+    drop_segments(log, 4)
+    disk.crash(None, keeps=second_of(*kept))
+    again = logs.reopen(log, recovery_point=point, log_start_offset=0)
+    assert again.log.log_start_offset == kept[-1] + 1 and not again.cuts and again.log.damaged is None
+    assert again.log.log_end_offset == 10 and before.endswith(content(again.log))
+
+
+HISTORIES: dict[str, Callable[[PartitionLog], object]] = {
+    "anew": lambda log: truncate_fully(log, 3),
+    "anew behind retention": lambda log: (drop_segments(log, 7), truncate_fully(log, 3)),
+    "anew by an earlier version": lambda log: (truncate_fully(log, 3), said_by_an_earlier_version(log)),
+    "cut behind retention": lambda log: (drop_segments(log, 1), truncate_to(log, 3)),
+}
+"""How a log comes to end at 3, with names of what was before."""
+
+
+def said_by_an_earlier_version(log: PartitionLog) -> None:
+    """It took what a log had that began anew for files in front of its start."""
+    for name in log.disk.names(log.directory):
+        if name.endswith(".cut.deleted"):
+            old = f"{log.directory}/{name}"
+            log.disk.rename(old, old.replace(".cut.", ".front."))
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_what_has_left_earlier_does_not_say_that_a_lost_tail_was_in_front(name: str) -> None:
+    """The old segments would fill the hole: what was durable in front of it, and acknowledged, was to go."""
+    log, disk = grown()
+    HISTORIES[name](log)
+    flush(log)
+    log.settings = logs.settings(segment_bytes=400)
+    epoch = int(name == "anew by an earlier version")
+    for number in range(4, 10):
+        put(log, build(timestamp_ms=9_000), epoch=epoch)
+        if number == 5:
+            flush(log)
+    assert [one.base_offset for one in log.segments][-2:] == [3, 7] and log.log_end_offset == 9
+    disk.sync(Sync(0, [log.segments[-1].log], []))
+    disk.crash()
+    again = logs.reopen(log, recovery_point=log.log_start_offset).log
+    assert (again.log_start_offset, again.log_end_offset) == (log.log_start_offset, 5) and again.damaged is None
 
 
 def test_a_segment_that_cannot_be_read_was_not_in_front_of_the_log() -> None:
