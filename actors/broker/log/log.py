@@ -679,8 +679,10 @@ class PartitionLog:
             self.durable_generation = flush.generation
             return
         self.names.flushed(flush.files, flush.names)
-        for segment in takewhile(attrgetter("is_new"), reversed(self.segments)):
-            segment.is_new = segment.log not in flush.files
+        if self.segments and self.segments[-1].is_new:
+            durable = {*flush.files}  # a start behind a kill finds thousands of new segments in one log
+            for segment in takewhile(attrgetter("is_new"), reversed(self.segments)):
+                segment.is_new = segment.log not in durable
         if flush.generation != self.generation:
             # The log was truncated while the sync ran, so its small files may be wrong. The epochs are still dirty.
             self.snapshots.outdated(flush.snapshots)

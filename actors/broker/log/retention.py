@@ -10,16 +10,20 @@ This file alone decides about deletion. Rules:
    others go first: on a full disk nothing else makes room for the new file.
    A segment is deleted only in front of one whose file is durable. A power cut could keep that all in front have left, and
    not that the file has come: the log would begin at 0, and give its offsets to other records.
-5. Files are renamed to `.front.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
+5. A check deletes no more than `A_CHECK` segments: each takes a few tenths of a millisecond, and a log may have thousands.
+6. Files are renamed to `.front.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from actors.broker.log.cleaning.replacing import withdraw
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import FRONT, Job, Segment
 from actors.ports import DiskFull
+
+A_CHECK = 64
+"""How many segments a check deletes at most."""
 
 
 class Retained(NamedTuple):
@@ -36,6 +40,8 @@ class Retained(NamedTuple):
     behind: list[Segment]
     """Segments whose files have to be durable before what is in front of them goes: sync these, say so to `synced`, and
     check again."""
+    more: bool
+    """Whether there may be more to delete at once: check again."""
 
 
 def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
@@ -43,30 +49,31 @@ def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
     room."""
     warm: list[Job] = []
     if not log.segments:
-        return Retained(0, log.log_start_offset, [], warm, [])
+        return Retained(0, log.log_start_offset, [], warm, [], False)
     if log.settings.delete:
         count = max(_too_old(log, now_ms, high_watermark, warm), _too_many(log, high_watermark))
     else:
         count = 0
     count = max(count, _below_start(log))
     if count and (job := log.names.doubts()) is not None:
-        return Retained(0, log.log_start_offset, [], [*warm, job], [])
+        return Retained(0, log.log_start_offset, [], [*warm, job], [], False)
     before = {segment.base_offset for segment in log.segments}
     jobs, behind = _delete(log, count, now_ms) if count else ([], [])
     deleted = len(before - {segment.base_offset for segment in log.segments})
-    return Retained(deleted, log.log_start_offset, jobs, warm, behind)
+    return Retained(deleted, log.log_start_offset, jobs, warm, behind, count == A_CHECK)
 
 
-def synced(behind: list[Segment]) -> None:
+def synced(behind: Sequence[Segment]) -> None:
     """Note that the files of these segments are durable, as their names are then."""
     for segment in behind:
         segment.is_new = False
 
 
-def _ends(log: PartitionLog) -> list[tuple[Segment, int]]:
-    """Each segment with the offset after it, oldest first."""
-    ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
-    return list(zip(log.segments, ends, strict=True))
+def _ends(log: PartitionLog) -> Iterator[tuple[Segment, int]]:
+    """The segments that a check may delete, each with the offset after it, oldest first."""
+    segments = log.segments[: A_CHECK + 1]
+    ends = [segment.base_offset for segment in segments[1:]]
+    return zip(segments[:A_CHECK], [*ends, log.log_end_offset], strict=False)
 
 
 def _leading(log: PartitionLog, goes: Callable[[Segment, int], bool]) -> int:

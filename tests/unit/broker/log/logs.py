@@ -73,7 +73,7 @@ def retained(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
         result = retain(log, now_ms, high_watermark)
         deleted += result.deleted
         jobs += result.jobs
-        if not result.warm and not result.behind:
+        if not result.warm and not result.behind and not result.more:
             return result._replace(deleted=deleted, jobs=jobs)
         prepare(log, result)
 

@@ -254,8 +254,9 @@ class LogManager:
             self.checkpoints.write(replicas)
         if now.mono_ms >= self._retention_ms:
             self._retention_ms = now.mono_ms + self._retention_interval_ms
-            for partition in replicas.written():
-                self._retention.retain(partition)
+            self._retention.check(replicas.written())
+        if self._retention.gathers and not self.closing:
+            self._retention.go_on()
         if now.mono_ms >= self._expiration_ms:
             self._expiration_ms = now.mono_ms + self._expiration_interval_ms
             silence_ms = self._cache.value("producer.id.expiration.ms")
@@ -263,7 +264,9 @@ class LogManager:
                 partition.log.producers.expire(now.wall_ms, silence_ms)
 
     def deadline_ms(self) -> int:
-        """The monotonic time at which `tick` is due."""
+        """The monotonic time at which `tick` is due; 0: at once."""
+        if self._retention.gathers and not self.closing:
+            return 0
         due = self._checkpoint_ms if self._checkpoint_ms < self._retention_ms else self._retention_ms
         due = due if due < self._expiration_ms else self._expiration_ms
         full = self.directories.full

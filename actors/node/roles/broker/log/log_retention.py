@@ -1,18 +1,35 @@
 """Retention in a broker: when a log is looked at, and what becomes of segments that it gives up.
 
-`broker/log/retention.py` decides which segments go. This file alone decides the rest: what is not in memory is read in a
-thread, what has to be durable is synced, and the log is looked at again; files are unlinked when nobody can be reading them
-any more; a check that fails makes what room it can.
+`broker/log/retention.py` decides which segments go. This file alone decides the rest:
+
+1. What is not in memory is read in a thread, what has to be durable is synced, and the log is looked at again.
+2. A log has one such job or sync under way, and a directory a few: clients wait for the same threads and the same disk, and
+   so does a stop. A directory whose disk does not answer holds up no other one.
+3. A turn goes on with the check as long as little has been done in it. A log of which much goes is looked at again, behind
+   the others.
+4. Files are unlinked when nobody can be reading them any more. A check that fails makes what room it can.
+5. A new file is flushed soon, whatever becomes of its sync here.
 """
 
+from collections import OrderedDict
+from collections.abc import Iterable
+
 from actors.broker.log import retention
-from actors.broker.log.segment import Segment
+from actors.broker.log.log import PartitionLog
 from actors.broker.replication.partition import Partition
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.retired_files import RetiredFiles
 from actors.node.roles.broker.log.written_logs import WrittenLogs
 from actors.node.runtime.runtime import Runtime
-from actors.ports import DiskFailed, DiskFull
+from actors.ports import Disk, DiskFailed, DiskFull
+
+AT_ONCE = 16
+"""For how many logs of a directory something is under way at once."""
+A_TURN = 64
+"""After how many segments that went, or files that were begun, a turn leaves the other logs to the next one: each takes some
+tenths of a millisecond."""
+LOOKED_AT = 2000
+"""How many logs a turn looks at, of which nothing goes."""
 
 
 class LogRetention:
@@ -25,13 +42,48 @@ class LogRetention:
         self._directories = directories
         self._retired = retired
         self._written = written
+        self._line: OrderedDict[Partition, None] = OrderedDict()
+        """The partitions whose log is to be looked at, in this order."""
+        self._held: dict[Disk, OrderedDict[Partition, None]] = {}
+        """The partitions that wait until less is under way in the directory of their log."""
+        self._under_way: dict[Disk, set[PartitionLog]] = {}
+        """The logs of a directory for which there is a job or a sync."""
 
-    def retain(self, partition: Partition) -> None:
-        """Delete the segments that one log need not keep."""
+    def check(self, partitions: Iterable[Partition]) -> None:
+        """Have all these logs looked at, in this turn and the next ones."""
+        self._held.clear()
+        self._line.update(dict.fromkeys(partitions))
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a log can be looked at now."""
+        return bool(self._line) or any(held and self._places(disk) > 0 for disk, held in self._held.items())
+
+    def go_on(self) -> None:
+        """Look at logs that are in line, as many as a turn has time for."""
+        for disk, held in self._held.items():
+            for _ in range(min(self._places(disk), len(held))):
+                self._line[held.popitem(last=False)[0]] = None
+        looked_at = done = 0
+        while self._line and looked_at < LOOKED_AT and done < A_TURN:
+            done += self._look(self._line.popitem(last=False)[0])
+            looked_at += 1
+
+    def _places(self, disk: Disk) -> int:
+        return AT_ONCE - len(self._under_way.get(disk, ()))
+
+    def _look(self, partition: Partition) -> int:
+        """Delete the segments that one log need not keep. Returns how many have gone or were begun."""
         log, retired = partition.log, self._retired
+        if partition.removed:
+            return 0
         retired.unlink_later(partition, log.left_over())
-        if not log.segments:
-            return
+        if not log.segments or log in self._under_way.get(log.disk, ()):
+            return 0
+        if self._places(log.disk) <= 0:
+            self._held.setdefault(log.disk, OrderedDict())[partition] = None
+            return 0
+        active = log.active
         try:
             retained = retention.retain(log, self._runtime.now.wall_ms, partition.high_watermark)
         except (DiskFull, DiskFailed, FileNotFoundError) as error:
@@ -40,25 +92,36 @@ class LogRetention:
             # On a full disk what it has come to makes room for the rest.
             retired.unlink_later(partition, log.left_over())
             self._written.look_again(partition)
-            return
-        if retained.deleted:
+            return 1
+        rolled = log.active is not active
+        if retained.deleted or rolled:
             self._written.add(partition)  # if it has rolled, nothing but the new file says where the log ends
+        if retained.deleted:
             self._runtime.log.info(
                 f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now"
             )
             retired.unlink_later(partition, retained.jobs)
+        if retained.warm or retained.behind:
+            self._prepare(partition, log, retained)
+        elif retained.more:
+            self._line[partition] = None
+        return retained.deleted + rolled
+
+    def _prepare(self, partition: Partition, log: PartitionLog, retained: retention.Retained) -> None:
+        """Do what has to be done before the log can be looked at again. By then the partition may have another log."""
+        disk, behind = log.disk, () if retained.warm else retained.behind
+        self._under_way.setdefault(disk, set()).add(log)
+
+        def done(result: object) -> None:
+            self._under_way[disk].discard(log)
+            self._directories.job_done(disk, result)
+            if isinstance(result, DiskFull | DiskFailed):
+                self._held.pop(disk, None)  # the others would come to the same: the next check tries again
+            if not isinstance(result, Exception):
+                retention.synced(behind)
+                self._line[partition] = None
+
         if retained.warm:
-            self._runtime.work(lambda: [job() for job in retained.warm], lambda result: self._again(partition, result))
-        elif retained.behind:
-            files = [segment.log for segment in retained.behind]
-            self._runtime.sync(files, [], lambda result: self._synced(partition, retained.behind, result))
-
-    def _synced(self, partition: Partition, behind: list[Segment], result: object) -> None:
-        if not isinstance(result, Exception):
-            retention.synced(behind)
-        self._again(partition, result)
-
-    def _again(self, partition: Partition, result: object) -> None:
-        self._directories.job_done(partition.log.disk, result)
-        if not isinstance(result, Exception) and not partition.removed:
-            self.retain(partition)
+            self._runtime.work(lambda: [job() for job in retained.warm], done)
+        else:
+            self._runtime.sync([segment.log for segment in behind], [], done)
