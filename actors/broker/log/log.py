@@ -124,8 +124,8 @@ class PartitionLog:
     __slots__ = (
         "_asked_ms", "_began_in", "aborted", "active", "asked_offset", "blank", "checkpointed_offset", "cleaned_offset",
         "damaged", "disk", "durable_generation", "epochs", "generation", "hints", "indexes", "instance", "layout",
-        "log_end_offset", "log_start_offset", "moves", "names", "producers", "recovery_point", "refusing", "segments",
-        "settings", "shortened", "snapshots", "standing", "topic_id", "torn", "unplaced",
+        "log_end_offset", "log_start_offset", "moves", "names", "producers", "reach", "recovery_point", "refusing",
+        "segments", "settings", "shortened", "snapshots", "standing", "topic_id", "torn", "unplaced",
     )  # fmt: skip
 
     segments: list[Segment]
@@ -194,6 +194,9 @@ class PartitionLog:
         self.refusing: DiskFailed | Unsettled | None = None
         """Why nothing is appended now. Invariant: `torn` if there is that; else Unsettled exactly while `shortened` is not
         empty or `names.owed`."""
+        self.reach = 0
+        """Where the log ended that has begun anew in front of its end and takes what reaches there, until that is durable:
+        of what ends before it a start would believe all, or drop it. 0: there is no such place."""
         self.standing: Segment | None = None
         """A segment under the name `.swap` that is to take the place of others and has not yet. A start would let it do so:
         its name goes before anything else of the log changes."""
@@ -343,6 +346,8 @@ class PartitionLog:
             if self.refusing is not None:
                 raise self.refusing.with_traceback(None)  # else it keeps all that it has refused
         first, last = headers[0], headers[-1]
+        if last.last_offset < self.reach - 1:
+            raise Unsettled(f"{self.directory} has begun anew in front of {self.reach}, and that is not durable yet")
         segment = self.active
         if segment is None or self._must_roll(segment, len(data), last, now_ms):
             far = last.last_offset - self.log_end_offset > SPAN_MAX
@@ -691,6 +696,7 @@ class PartitionLog:
             return
         self.durable_generation = flush.generation
         self.shortened.clear()
+        self.reach = 0
         self.refuse()
         self.aborted.came_late(flush.indexes)
         self.aborted.flushed(flush.indexes)

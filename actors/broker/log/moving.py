@@ -169,7 +169,7 @@ class Move:
         if cut is not None:
             self.stage = Stage.FILLING
             return cut
-        if future.shortened:
+        if future.shortened or future.reach:
             self.stage = Stage.FILLING
             return Next.FLUSH
         if self._near:

@@ -280,6 +280,8 @@ def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0, *, inside: b
     log.active = None
     if any(one.size for one in gone) or (offset < log.log_end_offset and not inside):
         log.shortened += gone[:1]  # a power cut may bring it back behind what comes next
+    if offset < log.log_end_offset:
+        log.reach = max(log.reach, log.log_end_offset)  # also if the append fails, and another leader sends less
     try:
         _ends_at(log, offset, len(gone))
         log.snapshots.drop_above(-1, segments=len(gone))  # an old state would lack what is not in the log any more

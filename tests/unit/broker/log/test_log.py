@@ -471,3 +471,36 @@ def test_a_log_that_begins_anew_inside_a_batch_does_not_wait() -> None:
     assert isinstance(log.disk, VirtualDisk)
     log.disk.files["topic-0/00000000000000000035.log"].data[70] ^= 1
     assert reopen(log, recovery_point=40).log.log_end_offset == 35
+
+
+def test_what_comes_in_the_place_of_the_batch_inside_which_a_log_begins_waits_for_the_checkpoints() -> None:
+    """That append had no room, another leader sent less, and behind a power cut a start believed what was torn of it."""
+    log = _begun_anew(35, inside=True)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "append" else 0
+    with pytest.raises(DiskFull):
+        log.append_fetched(_fetched(10, 35), 1_000)
+    disk.fault = None
+    with pytest.raises(Unsettled):
+        log.append_fetched(_fetched(3, 35), 1_000)
+    assert log.log_end_offset == 35
+    flush(log)
+    log.append_fetched(_fetched(3, 35), 1_000)
+    assert log.log_end_offset == 38
+
+
+def test_a_log_without_a_file_that_begins_anew_in_front_of_its_end_waits_as_well() -> None:
+    """There was no room for the file that says where it ends, so no file is cut."""
+    log = new()
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "create" else 0
+    truncate_fully(log, 40)
+    assert not log.segments
+    disk.fault = None
+    truncate_fully(log, 20)
+    with pytest.raises(Unsettled):
+        log.append_fetched(_fetched(1, 20), 1_000)
+    flush(log)
+    log.append_fetched(_fetched(1, 20), 1_000)
