@@ -18,8 +18,9 @@ Rules:
 5. A segment begun while its predecessor is not durable has a name that says so, `AHEAD`, until it is. Nothing in it was
    made durable before the predecessor was, so recovery drops it when the predecessor does not end where it begins. Thus a
    power cut may tear a segment that is not the last, and damage to what was durable is still told from it.
-6. What was cut is durable before anything is appended in its place; until then appends go into such a segment. Else a power
-   cut could leave old batches behind new ones in one file.
+6. What was cut is durable before anything is appended in its place; until then appends go into such a segment, or where
+   nothing is left of a file, into another one of its name. Else a power cut could leave old batches behind new ones in one
+   file.
 """
 
 from array import array
@@ -147,7 +148,9 @@ class MetadataLog:
             size = last.file.size
             last.cut = last.cut and not self._settled(last)
             full = size + len(batch.data) > self.segment_bytes or now_ms - last.created_ms > self.segment_ms
-            if size == 0 or not (full or self._roll or last.cut):
+            if size == 0 and last.cut:
+                self._retire_last()
+            elif size == 0 or not (full or self._roll or last.cut):
                 return last
         return self._begin(batch.base_offset, now_ms)
 

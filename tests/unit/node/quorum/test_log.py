@@ -285,6 +285,38 @@ def test_every_power_cut_leaves_a_prefix() -> None:
     assert ahead > 40 and prefixes > 40 and holes > 40
 
 
+def of_size(offset: int, epoch: int, size: int) -> Batch:
+    made = batch(offset, epoch, 1, 2 * size - len(batch(offset, epoch, 1, size).data))
+    assert len(made.data) == size
+    return made
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_nothing_is_appended_in_front_of_what_a_power_cut_may_bring_back(torn: bool) -> None:
+    """Where all of a file was cut, the next batch went into the same file before that was durable. A power cut could keep
+    the batch, and undo the cut behind it: the log had records of an earlier leader behind those of the next one, as if they
+    were this one's."""
+    for seed in range(200):
+        disk = VirtualDisk()
+        log = new(disk, 1 << 20)
+        log.append([of_size(number, 1, SECTOR_BYTES) for number in range(4)], 0)
+        sync(disk, log)
+        if torn:
+            path = f"{DIRECTORY}/{segment_name(0)}"
+            disk.files[path].data[:SECTOR_BYTES] = bytes(SECTOR_BYTES)
+            disk.files[path].make_durable()
+            log = new(disk, 1 << 20)
+        else:
+            log.truncate(0)
+        assert log.end_offset == 0
+        log.append([of_size(0, 2, SECTOR_BYTES)], 0)
+        disk.crash(Random(seed))
+        found: list[tuple[int, int]] = []
+        log = MetadataLog(disk, DIRECTORY, 1 << 20, 1 << 40)
+        log.recover(0, lambda one, attributes: found.append((one.base_offset, one.epoch)))  # noqa: B023
+        assert len({epoch for _, epoch in found}) <= 1, (seed, found)
+
+
 def without_a_page(disk: VirtualDisk) -> str:
     """Ten batches in one file, the second page of which has not reached the disk; its path. Six are whole."""
     filled(disk, 10, 1 << 20, 50)
