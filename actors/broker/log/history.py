@@ -74,7 +74,7 @@ def learn(
     behind, gaps, runs = offset, False, list[Run]()
     try:
         for segment in segments:
-            position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
+            position = (segment.near(offset, segment.index, cold=True) or 0) if segment.index is not None else 0
             for data, found in pieces(segment, position):
                 if epochs is not None:
                     gaps = gaps or _has_gaps(found, offset, behind)

@@ -87,7 +87,7 @@ class TimeSearch(NamedTuple):
     def _largest_left(self, segment: Segment, index: SegmentIndex) -> Steps[int]:
         """The largest timestamp of the records that are not deleted and can be read; -1: none."""
         largest = -1
-        for data, found in pieces(segment, index.offsets.lookup(self.lower_offset)[1]):
+        for data, found in pieces(segment, segment.near(self.lower_offset, index, cold=True) or 0):
             yield Step(len(data), len(data))
             times = found["max_timestamp"]
             for row in times.argsort(kind="stable")[::-1]:
@@ -100,7 +100,7 @@ class TimeSearch(NamedTuple):
 
     def _search(self, segment: Segment, index: SegmentIndex, timestamp: int) -> Steps[TimeOffset | None]:
         offset = max(index.times.lookup(timestamp)[1], self.lower_offset)
-        for data, found in pieces(segment, index.offsets.lookup(offset)[1]):
+        for data, found in pieces(segment, segment.near(offset, index, cold=True) or 0):
             yield Step(len(data), len(data))
             late = (found["max_timestamp"] >= timestamp) & (found["last_offset"] >= self.lower_offset)
             for row in late.nonzero()[0]:

@@ -9,6 +9,8 @@ This file alone touches those three files; `transaction_index.py` has the fourth
    job. A cold read changes nothing in the segment. An index that it had to build it offers to the loop, which takes it if
    the file has not been cut since: the segment may take appends again by then, with an index of its own.
 4. A read ends at the end of a batch, never inside one.
+5. An entry of the offset index counts where the batch to which it points ends with its offset (`near`). A bit of the file
+   may have rotted: a reader would pass records over, or a cut would take too much or too little.
 """
 
 from collections.abc import Callable, Sequence
@@ -208,16 +210,24 @@ class Segment:
         where that batch begins, if the caller knows it. Otherwise the index is used."""
         file_read = self.log.read_cold if cold else self.log.read
         wanted = max(bytes_max, HEADER_SIZE)
+        index: SegmentIndex | None = None
         if position is None:
             index = self.index or self.load_index(cold=cold)
             if index is None:
                 return None
-            position = index.offsets.lookup(offset)[1]
+            named, position = index.offsets.lookup(offset)
             wanted += self.interval_bytes
         while (left := self.log.size - position) > 0:
             data = file_read(position, min(wanted, left))
             if data is None:
                 return None
+            if index is not None:
+                believed, index = index, None
+                if position and not _ends_at(data, named):
+                    position = self.near(named - 1, believed, cold=cold)
+                    if position is None:
+                        return None
+                    continue
             found = span(data, offset, upper_offset, bytes_max, at_least_one)
             if found.stop > found.start:
                 return Chunk(
@@ -236,6 +246,19 @@ class Segment:
         return Chunk(memoryview(b""), offset, position, position)
 
     # -- indexes ------------------------------------------------------------------------------------------------------
+
+    def near(self, offset: int, index: SegmentIndex, *, cold: bool) -> int | None:
+        """The position of a batch at or before the one that holds `offset`; None: not in memory (never with `cold`)."""
+        read = self.log.read_cold if cold else self.log.read
+        named, position = index.offsets.lookup(offset)
+        while position > 0:
+            head = read(position, min(HEADER_SIZE, self.log.size - position))
+            if head is None:
+                return None
+            if _ends_at(head, named):
+                break
+            named, position = index.offsets.lookup(named - 1)
+        return position
 
     def load_index(self, *, cold: bool) -> SegmentIndex | None:
         """The indexes of a sealed segment from their files. None: that needs the disk (never with `cold`).
@@ -317,8 +340,7 @@ class Segment:
             index.truncate(below_offset)
             if len(index.offsets):
                 offset, position = index.offsets.entry(len(index.offsets) - 1)
-                head = self.log.read_cold(position, HEADER_SIZE)
-                if len(head) == HEADER_SIZE and batch_header.last_offset(head) == offset:
+                if _ends_at(self.log.read_cold(position, HEADER_SIZE), offset):
                     index.truncate(offset + 1)
                     return index, position
         return SegmentIndex(self.base_offset, self.interval_bytes), 0
@@ -502,6 +524,11 @@ class Segment:
         times = TimeIndex.parse(self.base_offset, self.index.times.data())
         index = SegmentIndex(self.base_offset, self.index.interval_bytes, offsets, times)
         index.truncate(offset)
+        while len(index.offsets):
+            named, position = index.offsets.entry(len(index.offsets) - 1)
+            if _ends_at(self.log.read_cold(position, HEADER_SIZE), named):
+                break
+            index.truncate(named)
         return index
 
     def cut(self, cut: CutPoint) -> None:
@@ -639,6 +666,11 @@ class Segment:
             if file is not None:
                 file.close()
         self.aborted.close()
+
+
+def _ends_at(data: memoryview, offset: int) -> bool:
+    """Whether bytes begin with a batch whose last record has that offset."""
+    return len(data) >= HEADER_SIZE and batch_header.last_offset(data) == offset
 
 
 def unlinking(disk: Disk, directory: str, paths: Sequence[str], waiting: set[str] | None = None) -> Job:

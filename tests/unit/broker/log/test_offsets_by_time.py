@@ -126,7 +126,7 @@ def test_the_largest_timestamp_of_a_log_with_deleted_records_reads_each_batch_on
 
         def read_cold(self, position: int, size: int) -> memoryview:
             nonlocal reads
-            reads += 1
+            reads += size > batch.HEADER_SIZE  # an entry of the index is held against its batch
             return read_cold(position, size)
 
     segment.log = Counted()  # type: ignore[assignment]

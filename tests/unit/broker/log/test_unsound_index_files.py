@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.offsets_by_time import TimeSearch
 from actors.broker.log.segment import INDEX, TIME_INDEX, Segment
 from actors.broker.log.truncation import prepare_cut, truncate_to
 from actors.ports import DiskFull
 from fastpath.records.batch import headers
 from fastpath.records.indexes import SegmentIndex
-from tests.simulator.disk import VirtualFile
+from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
 
 SMALL = {"segment_bytes": 2000}
@@ -138,3 +139,39 @@ def test_an_index_that_could_not_be_replaced_whole_leaves_nothing_of_the_old_one
     monkeypatch.setattr(VirtualFile, "append", append)
     first.drop_index()
     assert files(first) == right
+
+
+def rotten(ending: str, bit: int, **changes: Any) -> PartitionLog:
+    """A log of which a bit has rotted in an index file of its second segment since it was opened."""
+    log = new(index_interval_bytes=200, **SMALL, **changes)
+    for number in range(60):
+        producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
+        put(log, build(size=number % 50, timestamp_ms=1_000 + number, **producer))
+    stop(log)
+    log = reopen(log, clean=True, cleaned_offset=0 if changes else -1).log
+    assert isinstance(log.disk, VirtualDisk)
+    data = log.disk.files[log.segments[1].path(ending)].data
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    return log
+
+
+@pytest.mark.parametrize("changes", [{}, {"cleanup_policy": ("compact",)}])
+def test_a_bit_that_has_rotted_in_an_index_hides_no_record_and_leads_no_cut_astray(changes: dict[str, Any]) -> None:
+    """A reader of a compacted log was given what came behind the records that it asked for, and a follower left them out;
+    one of another log took the replica for damaged. A cut took more than it was to take, or left what it was to take."""
+    for bit in range(4 * 64):
+        log = rotten(INDEX, bit, **changes)
+        begin, end = log.segments[1].base_offset, log.segments[2].base_offset
+        for offset in range(begin, end):
+            log.hints.clear()
+            read = log.read(offset, 1) or log.cold_read(offset, 1)()
+            assert [one.base_offset for one in headers(read.data)] == [offset], bit
+            searched = log.offset_for_time(1_000 + offset)
+            assert isinstance(searched, TimeSearch)
+            found = searched()
+            assert found is not None and found.offset == offset, bit
+        at = begin + bit % (end - begin)
+        cut(log, at)
+        assert (log.log_end_offset, log.damaged) == (at, None), bit
+        assert all_found(log)
+        assert log.producers.by_id[7].batches[-1].last_offset == at - 1
