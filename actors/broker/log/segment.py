@@ -13,6 +13,7 @@ This file alone touches those three files; `transaction_index.py` has the fourth
    may have rotted: a reader would pass records over, or a cut would take too much or too little.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -23,7 +24,15 @@ from actors.broker.log.producers.transactions import NO_LIMIT as NO_LIMIT
 from actors.ports import Disk, DiskFailed, DiskFull, File
 from actors.wire import batch_header
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch, columns
-from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
+from fastpath.records.indexes import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    CorruptIndex,
+    OffsetIndex,
+    SegmentIndex,
+    TimeIndex,
+    span,
+)
 
 LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
 DELETED = ".deleted"
@@ -42,6 +51,8 @@ ORDERS = {
     CLEANED: (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX),
 }
 """The order in which a segment's files get a suffix."""
+TIME_BYTES = 1 << 16
+"""How much of a file is read at a time to find the batch of a time."""
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time, except for a single batch that is larger."""
 
@@ -96,8 +107,8 @@ class Segment:
 
     __slots__ = (
         "aborted", "appended_ms", "base_offset", "built_again", "created_ms", "cuts", "directory", "disk",
-        "first_timestamp", "index", "index_file", "interval_bytes", "is_new", "last_timestamp", "log", "offered", "placed",
-        "suffix", "time_file", "trusted",
+        "first_timestamp", "index", "index_file", "interval_bytes", "is_new", "last_timestamp", "log", "offered", "parsed",
+        "placed", "suffix", "time_file", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -128,6 +139,8 @@ class Segment:
         """How often the file was cut."""
         self.offered: tuple[SegmentIndex, int] | None = None
         """An index that a thread had to build, and the number `cuts` when it began."""
+        self.parsed = False
+        """Whether `index` was read from its files, so that nobody has held its last time against the log."""
         self.built_again = False
         """Whether `index` had to be built from the log file, as the index files are not sound: nothing that they have is
         taken for a part of it."""
@@ -140,7 +153,7 @@ class Segment:
         self.first_timestamp: int | None = None
         """Largest timestamp of the first batch, ms, -1 when it has none; None: not known yet."""
         self.last_timestamp: int | None = None
-        """Largest timestamp of a sealed segment whose index is not in memory; None: not known yet."""
+        """Largest timestamp of a sealed segment whose index is not in memory, or was read; None: not known yet."""
 
     @property
     def size(self) -> int:
@@ -286,16 +299,17 @@ class Segment:
         """Free the index's memory. What the files do not have yet is written first. Raises DiskFull, DiskFailed."""
         if self.index is not None:
             self.write_index()
-            self.last_timestamp = self.index.max_timestamp
-            self.index = self.offered = None
+            if not self.parsed:
+                self.last_timestamp = self.index.max_timestamp
+            self.index, self.offered, self.parsed = None, None, False
 
     def keep_index(self, index: SegmentIndex) -> None:
         """Keep the index that `load_index` returned. The loop's alone."""
+        self.parsed = self.offered is None
         if self.offered is not None:  # a thread, perhaps another one, could not read the files
-            self.built_again = True
+            self.built_again, self.last_timestamp = True, index.max_timestamp
         self.offered = None
         self.index = index
-        self.last_timestamp = index.max_timestamp
 
     def _parse_index(self, cold: bool) -> SegmentIndex | None:
         parts = []
@@ -415,31 +429,70 @@ class Segment:
             self.first_timestamp = batch_header.max_timestamp(head)
 
     def max_timestamp(self, *, cold: bool = False) -> int | None:
-        """Largest timestamp in the segment, ms, -1 when it has none; None: not in memory."""
-        if self.index is not None:
+        """Largest timestamp in the segment, ms, -1 when it has none; None: not known without the disk (never with `cold`,
+        which blocks). What a time index says counts where its batch agrees: retention would delete the segment, and all
+        others wherever this replica leads, for a bit that has rotted."""
+        if self.index is not None and not self.parsed:
             return self.index.max_timestamp
-        if self.last_timestamp is None:
-            self.last_timestamp = self._last_time_entry(cold)
+        if self.last_timestamp is None and cold:
+            self.last_timestamp = self._last_time()
         return self.last_timestamp
 
-    def _last_time_entry(self, cold: bool) -> int | None:
+    def _last_time(self) -> int:
         try:
             file = self.disk.open(self.path(TIME_INDEX))
         except FileNotFoundError:
             file = None
         if file is not None:
-            whole = file.size and not file.size % TIME_ENTRY_SIZE
-            place = file.size - TIME_ENTRY_SIZE
             try:
-                last = (file.read_cold if cold else file.read)(place, TIME_ENTRY_SIZE) if whole else None
+                whole = file.size and not file.size % TIME_ENTRY_SIZE
+                last = file.read_cold(file.size - TIME_ENTRY_SIZE, TIME_ENTRY_SIZE) if whole else None
             finally:
                 file.close()
-            if last is not None:
+            if last is not None and self._has_time(_int(last[:8]), self.base_offset + _int(last[8:])):
                 return _int(last[:8])
-        if not cold:
-            return None
         # It is not offered: nobody reads this segment, and no cache would count it.
-        return (self._parse_index(cold) or self._scanned_index()).max_timestamp
+        return self._scanned_index().max_timestamp
+
+    def _has_time(self, timestamp: int, offset: int) -> bool:
+        """Whether a time is the largest one of the batch that holds an offset. Blocking."""
+        position, wanted = self._near_in_file(offset), TIME_BYTES
+        while (left := self.log.size - position) > 0:
+            try:
+                found = columns(self.log.read_cold(position, min(wanted, left)))
+            except CorruptBatch:
+                return False
+            here = (found["base_offset"] <= offset) & (found["last_offset"] >= offset)
+            if here.any():
+                return bool((found["max_timestamp"][here] == timestamp).all())
+            if len(here):
+                position += int(found["position"][-1] + found["size"][-1])
+            elif wanted < left:
+                wanted *= 2
+            else:
+                break
+        return False
+
+    def _near_in_file(self, offset: int) -> int:
+        """As `near`, by the file of the index, of which little is read; 0 where it says nothing that is true. Blocking."""
+        try:
+            file = self.disk.open(self.path(INDEX))
+        except FileNotFoundError:
+            return 0
+
+        def entry(place: int) -> tuple[int, int]:
+            data = file.read_cold(place * OFFSET_ENTRY_SIZE, OFFSET_ENTRY_SIZE)
+            return self.base_offset + _int(data[:4]), _int(data[4:])
+
+        try:
+            places = range(file.size // OFFSET_ENTRY_SIZE)
+            place = bisect_right(places, offset, key=lambda one: entry(one)[0]) - 1
+            named, position = entry(place) if place >= 0 else (self.base_offset, 0)
+        finally:
+            file.close()
+        if not 0 < position < self.log.size:
+            return 0
+        return position if _ends_at(self.log.read_cold(position, HEADER_SIZE), named) else 0
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -468,6 +521,7 @@ class Segment:
         nothing of the files is trusted."""
         self.offered, self.built_again, self.trusted = None, False, (0, 0)
         self.keep_index(index)
+        self.parsed, self.last_timestamp = False, index.max_timestamp
         for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):
             file = self._index_file(suffix)
             if file is None or not self.disk.exists(file.path):
@@ -539,7 +593,7 @@ class Segment:
     def was_cut(self, cut: CutPoint) -> None:
         """Let the indexes follow the log file, which was cut. Raises DiskFailed."""
         self.cuts += 1
-        self.offered, self.last_timestamp = None, None
+        self.offered, self.last_timestamp, self.parsed = None, None, False
         self.index = cut.left
         if self.log.size == 0:
             self.first_timestamp = None

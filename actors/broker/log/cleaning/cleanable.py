@@ -14,6 +14,7 @@ Words: below `cleaned_offset` a log is clean, one record of each key is left the
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from actors.broker.log.log import SPAN_MAX, PartitionLog
@@ -62,7 +63,7 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
         if settings.min_compaction_lag_ms > 0:
             newest = segment.max_timestamp()
             if newest is None:
-                warm.append(lambda segment=segment: segment.max_timestamp(cold=True))  # type: ignore[misc]
+                warm += [partial(one.max_timestamp, cold=True) for one in log.segments if one.max_timestamp() is None]
                 break
             if now_ms - (newest if newest >= 0 else segment.appended_ms) < settings.min_compaction_lag_ms:
                 break

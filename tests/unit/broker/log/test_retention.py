@@ -277,6 +277,8 @@ def test_what_the_process_before_has_done_is_made_durable_by_a_job(clean: bool) 
     assert isinstance(disk, VirtualDisk)
     disk.fault = lambda operation, path: settled.append(path) or 0 if operation == "settle" else 0  # type: ignore[func-returns-value]
     assert _run(log, 1).deleted == 0 and not settled
+    for segment in log.segments:
+        segment.max_timestamp(cold=True)
     first = retain(log, 7001, 1 << 60)
     assert (first.deleted, len(first.warm), settled) == (0, 1, [])
     first.warm[0]()

@@ -12,7 +12,7 @@ from actors.ports import DiskFull
 from fastpath.records.batch import headers
 from fastpath.records.indexes import SegmentIndex
 from tests.simulator.disk import VirtualDisk, VirtualFile
-from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, retained, settings, stop
 
 SMALL = {"segment_bytes": 2000}
 
@@ -175,3 +175,28 @@ def test_a_bit_that_has_rotted_in_an_index_hides_no_record_and_leads_no_cut_astr
         assert (log.log_end_offset, log.damaged) == (at, None), bit
         assert all_found(log)
         assert log.producers.by_id[7].batches[-1].last_offset == at - 1
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_bit_that_has_rotted_in_a_time_index_deletes_nothing_and_keeps_nothing_for_ever(loaded: bool) -> None:
+    """Retention took a segment, on all replicas where the leader did, for the time that its index said it was of; or it kept
+    that one and all behind it."""
+    day_ms, begin_ms = 86_400_000, 1_700_000_000_000
+    for bit in range(12 * 8):
+        log = new(index_interval_bytes=200, retention_ms=7 * day_ms, **SMALL)
+        for number in range(60):
+            put(log, build(size=number % 50, timestamp_ms=begin_ms + number))
+        stop(log)
+        log = reopen(log, clean=True).log
+        segment = log.segments[0]
+        assert isinstance(log.disk, VirtualDisk)
+        data = log.disk.files[segment.path(TIME_INDEX)].data
+        data[len(data) - 12 + bit // 8] ^= 1 << bit % 8
+        if loaded:
+            index = segment.load_index(cold=True)
+            assert index is not None
+            segment.keep_index(index)
+        assert retained(log, begin_ms + day_ms, log.log_end_offset).deleted == 0, bit
+        if loaded:
+            segment.drop_index()
+        assert retained(log, begin_ms + 30 * day_ms, log.log_end_offset).deleted > 1, bit
