@@ -160,6 +160,11 @@ class LogDirectory:
         )
 
     @property
+    def names_logs(self) -> bool:
+        """Whether the checkpoints say which logs they are of: rayft has written them, all at one time."""
+        return self._ids is not None
+
+    @property
     def used(self) -> bool:
         """Whether a broker has ever written its checkpoints here."""
         return self._ids is not None or self.disk.exists(HIGH_WATERMARKS)

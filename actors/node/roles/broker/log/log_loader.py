@@ -3,10 +3,14 @@
 This file alone decides what a broker does with the result of a recovery (`broker/log/recovery.py`): what was cut is said. A
 log that cannot be opened is offline, its directory fails, and the next start looks at all logs there. Where only room or a
 descriptor is missing for it, the directory is sound, and it is tried again (`log_manager.py`).
+
+No log begins above its high watermark, and the checkpoint of starts is written behind that of high watermarks. So where they
+say otherwise a bit has rotted in one of them, and the start is not believed: a log that ends below its start is removed.
 """
 
 from collections.abc import Sequence
 
+from actors.broker.log.directories.checkpoints import LOG_STARTS
 from actors.broker.log.directories.directory import LogDirectory, PartitionDirectory
 from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
@@ -42,6 +46,14 @@ class LogLoader:
         known = directory.checkpointed((found.topic, found.number), topic_id, found.instance)
         key = directory.disk, found.name, found.instance
         mended = self._mended.pop(key, None) or Mended()
+        start, high_watermark = known.log_start_offset, known.high_watermark
+        if directory.names_logs and 0 < high_watermark < start:
+            self._runtime.log.error(
+                f"{found.name} in {self._directories.path(directory.disk)}: {LOG_STARTS} says that it begins at {start}, "
+                f"above its high watermark {high_watermark}. That is not believed: it begins with its first file, and "
+                f"records that were deleted may be back"
+            )
+            start = 0
         try:
             recovered = recover(
                 directory.disk,
@@ -49,7 +61,7 @@ class LogLoader:
                 settings,
                 clean=directory.clean,
                 recovery_point=known.recovery_point,
-                log_start_offset=known.log_start_offset,
+                log_start_offset=start,
                 cleaned_offset=known.cleaned_offset,
                 topic_id=topic_id,
                 now_ms=self._runtime.now.wall_ms,
