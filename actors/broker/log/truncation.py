@@ -146,7 +146,7 @@ def _preparation(log: PartitionLog, offset: int) -> Preparation:
 
 def _near(segment: Segment, offset: int) -> int:
     """The position of a batch at or before the one that holds `offset`; 0 if the index is not in memory."""
-    return segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
+    return (segment.near(offset, segment.index, cold=False) or 0) if segment.index is not None else 0
 
 
 def fits(log: PartitionLog, job: Preparation) -> bool:

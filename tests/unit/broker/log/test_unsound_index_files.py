@@ -177,6 +177,35 @@ def test_a_bit_that_has_rotted_in_an_index_hides_no_record_and_leads_no_cut_astr
         assert log.producers.by_id[7].batches[-1].last_offset == at - 1
 
 
+def test_a_bit_that_has_rotted_in_an_index_hides_no_producer_from_a_cut() -> None:
+    """A cut reads the producers from where the index says that a snapshot was made: the log was called damaged."""
+
+    def more(log: PartitionLog, first: int, last: int) -> None:
+        for number in range(first, last):
+            put(log, build(size=number % 50, producer_id=7, producer_epoch=0, base_sequence=number))
+
+    for bit in range(8 * 8 * 8):
+        log = new(index_interval_bytes=200, segment_bytes=6_000)
+        more(log, 0, 20)
+        stop(log)
+        log = reopen(log, clean=True).log
+        more(log, 20, 40)
+        log.roll(1_000)
+        more(log, 40, 45)
+        stop(log)
+        log = reopen(log, clean=True).log
+        segment = log.segments[0]
+        assert isinstance(log.disk, VirtualDisk)
+        data = log.disk.files[segment.path(INDEX)].data
+        data[bit // 8 % len(data)] ^= 1 << bit % 8
+        index = segment.load_index(cold=True)
+        assert index is not None
+        segment.keep_index(index)
+        cut(log, 30)
+        assert (log.log_end_offset, log.damaged) == (30, None), bit
+        assert log.producers.by_id[7].batches[-1].last_offset == 29
+
+
 @pytest.mark.parametrize("loaded", [False, True])
 def test_a_bit_that_has_rotted_in_a_time_index_deletes_nothing_and_keeps_nothing_for_ever(loaded: bool) -> None:
     """Retention took a segment, on all replicas where the leader did, for the time that its index said it was of; or it kept
