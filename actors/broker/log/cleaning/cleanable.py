@@ -15,12 +15,16 @@ Words: below `cleaned_offset` a log is clean, one record of each key is left the
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from actors.broker.log.log import SPAN_MAX, PartitionLog
 from actors.broker.log.segment import Job, Segment
 from actors.settings.topics import TopicSettings
 from fastpath.records.indexes import TIME_ENTRY_SIZE
+
+WARM_MAX = 64
+"""Of how many segments the last time is read between two looks at a log."""
 
 
 class Cleanable(NamedTuple):
@@ -63,7 +67,8 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
         if settings.min_compaction_lag_ms > 0:
             newest = segment.max_timestamp()
             if newest is None:
-                warm += [partial(one.max_timestamp, cold=True) for one in log.segments if one.max_timestamp() is None]
+                unknown = (one for one in log.segments if one.max_timestamp() is None)
+                warm += [partial(one.max_timestamp, cold=True) for one in islice(unknown, WARM_MAX)]
                 break
             if now_ms - (newest if newest >= 0 else segment.appended_ms) < settings.min_compaction_lag_ms:
                 break
