@@ -5,6 +5,8 @@ import pytest
 from actors.broker.log.truncation import note_cut
 from actors.ports import DiskFull
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath.records.batch import Builder
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 from tests.unit.broker.log.logs import flush
@@ -87,3 +89,45 @@ def test_records_take_no_room_that_is_kept_back() -> None:
     disk.room = 2_000
     records.append([b"small"])
     assert (disk.kept, disk.room) == (1_000, 995)
+
+
+def test_a_follower_that_waits_for_room_behind_a_cut_is_in_sync_with_all_else() -> None:
+    """It asked the leader for nothing until there was room, also not for what is in other directories: that left the ISR."""
+    t = OneTopic(config={"replica.lag.time.max.ms": "5000"})
+    leader = t.leader
+    me = next(id for id in t.cluster.brokers if id != leader)
+    kind = message("CreateTopicsRequest")
+    assignment = kind.CreatableReplicaAssignment(partition_index=0, broker_ids=[leader, me])
+    topic = kind.CreatableTopic(name="u", num_partitions=-1, replication_factor=-1, assignments=[assignment])
+    assert t.client.call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+    t.world.run_for(2_000)
+    t.produce(b"value")
+    t.world.run_for(1_000)
+    process = t.cluster.brokers[me]
+    assert process.node is not None and process.node.broker is not None
+    partition = process.node.broker.replicas.here("t", 0)
+    assert partition is not None and partition.log.active is not None
+    note_cut(partition.log, partition.log.active)
+    partition.log.generation += 1
+    process.disk.replace_full = lambda path: True
+    durable: list[bool] = []
+    process.node.broker.partition_effects.sync([partition], lambda: durable.append(True))
+    for _ in range(8):
+        assert produced(t, "u") == ErrorCode.NONE
+        t.send(b"value", acks=1)
+        t.world.run_for(1_000)
+    assert not durable and partition.log.log_end_offset == 1, "its leader is not asked for it"
+    process.disk.replace_full = None
+    t.until(lambda: len(t.isr) == 3 and partition.log.log_end_offset == 9)
+    assert durable and produced(t, "u") == ErrorCode.NONE
+
+
+def produced(t: OneTopic, topic: str) -> int:
+    """Produce to another topic, which all of the ISR must take. Returns Kafka's code."""
+    kind = message("ProduceRequest")
+    builder = Builder(timestamp_ms=1_600_000_000_000)
+    builder.append(None, b"value")
+    partition = kind.PartitionProduceData(index=0, records=builder.build())
+    data = kind.TopicProduceData(name=topic, partition_data=[partition])
+    reply = t.client.call(f"b{t.leader}", "Produce", 12, kind(acks=-1, timeout_ms=1_000, topic_data=[data]))
+    return int(reply.responses[0].partition_responses[0].error_code)

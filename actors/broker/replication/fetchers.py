@@ -31,6 +31,7 @@ This file alone decides what a follower asks for and what it does with the answe
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,13 +129,20 @@ class Fetcher:
     """Everything that this broker fetches from one other broker."""
 
     def __init__(
-        self, source: int, me: int, limits: FetcherLimits, throttle: ReplicationThrottle | None = None
+        self,
+        source: int,
+        me: int,
+        limits: FetcherLimits,
+        throttle: ReplicationThrottle | None = None,
+        waiting_for_room: AbstractSet[Partition] = frozenset(),
     ) -> None:
         self.source = source
         self.me = me
         self.limits = limits
         self._throttle = throttle or ReplicationThrottle()
         """The throttle of everything that this broker takes in, from this source and others."""
+        self._waiting_for_room = waiting_for_room
+        """Partitions, of this source and others, that are not asked for before they are durable."""
         self.broker_epoch = -1
         self.not_before_ms = 0
         self._asked: dict[Partition, Asked] = {}
@@ -189,6 +197,12 @@ class Fetcher:
         self._delayed.pop(partition, None)
         self._drop(partition)
 
+    def go_on(self, partition: Partition) -> None:
+        """Fetch a partition again that has waited for room, if it is to be fetched."""
+        if self._partitions.get((partition.topic_id, partition.number)) is partition and partition not in self._delayed:
+            self._changed[partition] = None
+            self._urgent = True
+
     def renew(self, broker_epoch: int) -> None:
         """Begin a new session, since the registration of this broker changed (rule 7)."""
         if broker_epoch != self.broker_epoch:
@@ -213,6 +227,8 @@ class Fetcher:
             del self._delayed[partition]
             self._changed[partition] = None
             self._urgent = True
+        for partition in self._waiting_for_room:
+            self._drop(partition)
         if self._changed and self._throttle.over(mono_ms):
             self._hold_back(mono_ms)
         if mono_ms < self.not_before_ms or not (self._changed or (self._epoch and self._asked)):

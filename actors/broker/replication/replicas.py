@@ -85,6 +85,8 @@ class Replicas:
         """(topic id, number) of replicas assigned to this broker whose files cannot be used, and why. First those that
         others wait for (`put_in_line`). Invariant: none of them is among the partitions, so a request for one is answered
         KAFKA_STORAGE_ERROR."""
+        self.waiting_for_room: set[Partition] = set()
+        """Followed partitions that are to be durable before their leader is asked for more, and find no room for it."""
         self.full: dict[Partition, int] = {}
         """The leader epoch of the last append to a partition led here that found no room.
         Another member of the ISR must lead them."""
@@ -429,9 +431,17 @@ class Replicas:
         fetcher = self.fetchers.get(source)
         if fetcher is None:
             fetcher = self.fetchers[source] = Fetcher(
-                source, self.cluster.me, self.limits, self.cluster.follower_throttle
+                source, self.cluster.me, self.limits, self.cluster.follower_throttle, self.waiting_for_room
             )
         return fetcher
+
+    def made_durable(self, partition: Partition) -> None:
+        """Note that a followed partition is durable as far as its leader has to wait for."""
+        if partition in self.waiting_for_room:
+            self.waiting_for_room.discard(partition)
+            fetcher = self.fetchers.get(partition.leader)
+            if fetcher is not None:
+                fetcher.go_on(partition)
 
     def replicated(self, outcome: FetchOutcome) -> None:
         """Carry out what follows from a fetch answer that has been appended."""

@@ -44,9 +44,15 @@ class Flushes:
         self.spent = Spread(NS_SHIFT)
         """How long flushes took, in ns."""
 
-    def flush(self, replicas: Replicas, partitions: list[Partition], then: Callable[[Any], None]) -> None:
+    def flush(
+        self,
+        replicas: Replicas,
+        partitions: list[Partition],
+        then: Callable[[Any], None],
+        waits: Callable[[list[Partition]], None] = lambda partitions: None,
+    ) -> None:
         """Make logs durable as they are now, except the logs of removed partitions. `then(None)` or `then(DiskFailed)`
-        is called at the end."""
+        is called at the end, `waits` each time that some find no room."""
         disks: dict[Disk, list[Partition]] = {}
         for partition in partitions:
             if not partition.removed:
@@ -62,17 +68,23 @@ class Flushes:
                 then(result)
 
         for disk, here in disks.items():
-            self._flush_one(replicas, disk, here, over)
+            self._flush_one(replicas, disk, here, over, waits)
 
     def _flush_one(
-        self, replicas: Replicas, disk: Disk, partitions: list[Partition], then: Callable[[Disk, Any], None]
+        self,
+        replicas: Replicas,
+        disk: Disk,
+        partitions: list[Partition],
+        then: Callable[[Disk, Any], None],
+        waits: Callable[[list[Partition]], None],
     ) -> None:
         """Flush the logs of one directory. `then(disk, None)` is called at the end, also if it has gone offline."""
 
         def wait(full: DiskFull) -> None:
             self._directories.refused(disk, full)
             again_ms = self._runtime.now.mono_ms + AGAIN_MS
-            self._runtime.waiting.timers.at(again_ms, lambda: self._flush_one(replicas, disk, partitions, then))
+            self._runtime.waiting.timers.at(again_ms, lambda: self._flush_one(replicas, disk, partitions, then, waits))
+            waits(partitions)
 
         flushes = []
         try:

@@ -79,7 +79,8 @@ class PartitionEffects:
                 one.resigned(partition.topic, partition.number)
 
     def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
-        """Make replicas durable; until they are, their leaders are asked for nothing more."""
+        """Make replicas durable; until they are, their leaders are asked for nothing more. While some wait for room their
+        leaders are not asked for those alone: what is in other directories goes on."""
 
         def synced(result: object) -> None:
             if isinstance(result, DiskFailed):
@@ -89,15 +90,17 @@ class PartitionEffects:
                 self._syncing[partition] -= 1
                 if not self._syncing[partition]:
                     del self._syncing[partition]
+                    self._replicas.made_durable(partition)
             then()
 
         for partition in partitions:
             self._syncing[partition] = self._syncing.get(partition, 0) + 1
-        self._logs.flushes.flush(self._replicas, partitions, synced)
+        self._logs.flushes.flush(self._replicas, partitions, synced, self._replicas.waiting_for_room.update)
 
     def syncs_from(self, leader: int) -> bool:
-        """Whether something that a broker leads is being synced here."""
-        return any(one.leader == leader for one in self._syncing)
+        """Whether something that a broker leads is being synced here, and not for want of room."""
+        waiting = self._replicas.waiting_for_room
+        return any(one.leader == leader and one not in waiting for one in self._syncing)
 
     def _flush(self, flush: Flush) -> None:
         def durable(result: object) -> None:
