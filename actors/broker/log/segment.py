@@ -474,7 +474,8 @@ class Segment:
         return False
 
     def _near_in_file(self, offset: int) -> int:
-        """As `near`, by the file of the index, of which little is read; 0 where it says nothing that is true. Blocking."""
+        """The position that `near` finds, by the file of the index, of which little is read; 0 where that says nothing that
+        is true. Blocking."""
         try:
             file = self.disk.open(self.path(INDEX))
         except FileNotFoundError:

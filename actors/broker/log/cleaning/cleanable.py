@@ -24,7 +24,7 @@ from actors.settings.topics import TopicSettings
 from fastpath.records.indexes import TIME_ENTRY_SIZE
 
 WARM_MAX = 64
-"""Of how many segments the last time is read between two looks at a log."""
+"""The number of segments of which the last time is read between two looks at a log."""
 
 
 class Cleanable(NamedTuple):
