@@ -292,11 +292,24 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
 
 def _remove(log: PartitionLog, leftovers: list[str]) -> None:
     """Remove what has left the log, once these names are durable: the process that gave them may have been killed before
-    they were. A power cut may bring records back else that were cut, or some of those in front, and nothing says which."""
-    if leftovers:
+    they were. A power cut may bring records back else that were cut, or some of those in front, and nothing says which.
+    Where only the start was moving a job does both (`PartitionLog.left_over`): retention may have been in thousands of logs,
+    and syncs of all would hold up the start. Else it is done before anything is appended."""
+    paths = [f"{log.directory}/{name}" for name in leftovers]
+    if paths and log.segments and not log.sparse and all(_in_front(log, name) for name in leftovers):
+        log.names.unlink_later(paths)
+        return
+    if paths:
         log.disk.settle(log.directory)
-    for name in leftovers:
-        log.disk.remove(f"{log.directory}/{name}")
+    for path in paths:
+        log.disk.remove(path)
+
+
+def _in_front(log: PartitionLog, name: str) -> bool:
+    """Whether a file has left that was in front of the log's start, or a snapshot of there."""
+    return name.endswith(FRONT) or (
+        fullmatch(LEFT_SNAPSHOT, name) is not None and int(name[:20]) <= log.segments[0].base_offset
+    )
 
 
 def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts: list[RemovedBytes]) -> None:

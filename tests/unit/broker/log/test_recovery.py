@@ -210,6 +210,33 @@ def test_leftovers_of_a_crash_are_cleared_away() -> None:
     assert disk.names(DIRECTORY) == ["00000000000000000000.log", "partition.metadata"]
 
 
+@pytest.mark.parametrize("way", ["front", "cut"])
+def test_a_start_waits_for_no_disk_because_the_start_of_a_log_was_moving(way: str) -> None:
+    """There may be thousands of logs. A job does it, and removes no name before it is durable. What was cut would come back
+    beside what is appended: there the start waits."""
+    log, seen = new(segment_bytes=100), list[str]()
+    for _ in range(10):
+        put(log, build(producer_id=7, producer_epoch=0, base_sequence=log.log_end_offset))
+    flush(log)
+    drop_segments(log, 4) if way == "front" else truncate_to(log, 6)
+    disk = _disk(log)
+    left = [path for path in disk.files if path.endswith(".deleted")]
+
+    def look(operation: str, path: str) -> int:
+        if operation in ("settle", "remove"):
+            seen.append(operation)
+        return 0
+
+    disk.fault = look
+    again = reopen(log, recovery_point=0, log_start_offset=0).log
+    assert (again.log_start_offset, again.log_end_offset) == ((4, 10) if way == "front" else (0, 6))
+    assert seen == ([] if way == "front" else ["settle", *["remove"] * len(left)])
+    for job in again.left_over():
+        job()
+    assert seen == ["settle", *["remove"] * len(left)] and not any(map(disk.found, left)) and len(left) > 5
+    assert not again.left_over()
+
+
 def test_a_log_start_above_the_end_begins_again_there() -> None:
     log = new()
     put(log, build(3))

@@ -63,6 +63,7 @@ class FutureLogs:
                 self._claims.retire_futures([found])
             return
         if recovered.log.damaged is None:
+            self._retired.unlink_what_was_left(directory.disk, recovered.log.left_over())
             self.resumed[topic_id, future.number] = recovered.log
         else:
             self._directories.count(directory.disk, -1)

@@ -162,6 +162,7 @@ class LogManager:
         if recovered is None:
             return None
         log = recovered.log
+        self.retired.unlink_what_was_left(log.disk, log.left_over())
         if log.damaged is not None:
             self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
         self.written.note_compacted(log)

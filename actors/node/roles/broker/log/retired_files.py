@@ -10,6 +10,7 @@ This file alone decides:
 4. A name that finds no room to be changed is tried again until it is. Nothing else begins under it meanwhile; a replica
    that waits for it is told.
 5. What finds no room or no descriptor to be unlinked is tried again until it is gone.
+6. What a start finds of segments that were in front of their logs goes at once, in a thread.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,6 +25,8 @@ from actors.ports import Disk, DiskFailed, DiskFull
 from actors.settings.topics import TopicSettings
 
 AGAIN_MS = 1000
+AT_A_TIME = 16
+"""How many logs one job rids of what a start has found."""
 
 
 class RetiredFiles:
@@ -41,6 +44,8 @@ class RetiredFiles:
         """Told (topic id, number) of a replica that has waited for a name, when it may begin under it."""
         self._waiting: dict[tuple[Disk, str], dict[tuple[bytes, int], None]] = {}
         """(disk, name) that is `stuck` -> the replicas that are to begin under it."""
+        self._left_behind: dict[Disk, list[Job]] = {}
+        """Disks where something is unlinked that a start has found -> the jobs that come next."""
 
     def left(self) -> set[tuple[Disk, str]]:
         """(disk, name) of what goes and still has its name: until there is room for another one, or until the next start."""
@@ -199,6 +204,31 @@ class RetiredFiles:
         if jobs:
             disk, delay_ms = partition.log.disk, partition.settings.file_delete_delay_ms
             self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self.unlink(disk, jobs))
+
+    def unlink_what_was_left(self, disk: Disk, jobs: list[Job]) -> None:
+        """Unlink what a start has found, in a thread, and some logs at a time: where there are thousands the threads have
+        more to do."""
+        if jobs and disk in self._left_behind:
+            self._left_behind[disk] += jobs
+        elif jobs:
+            self._left_behind[disk] = jobs
+            self._unlink_some(disk)
+
+    def _unlink_some(self, disk: Disk) -> None:
+        some, rest = self._left_behind[disk][:AT_A_TIME], self._left_behind[disk][AT_A_TIME:]
+        if not some or self._directories.failed(disk):
+            del self._left_behind[disk]
+            return
+        self._left_behind[disk] = rest
+
+        def done(result: object) -> None:
+            if isinstance(result, DiskFull):
+                self.unlink(disk, some)
+            else:
+                self._directories.job_done(disk, result)
+            self._unlink_some(disk)
+
+        self._runtime.work(lambda: _each(some), done)
 
     def unlink(self, disk: Disk, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
