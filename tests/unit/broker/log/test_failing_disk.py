@@ -18,7 +18,7 @@ import pytest
 from actors.broker.log import retention
 from actors.broker.log.cleaning.replacing import withdraw
 from actors.broker.log.directories.directory import ARRIVED, LEAVING, PARTITION_METADATA, read_moves
-from actors.broker.log.log import PartitionLog
+from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover
 from actors.broker.log.segment import LOG, SWAP
@@ -123,12 +123,19 @@ def same_keys(before: Any, log: PartitionLog, done: bool) -> None:
     assert latest(log) == before
 
 
-def plain(**changes: int) -> PartitionLog:
-    log = logs.new(segment_bytes=400, retention_bytes=800, **changes)
+def plain(segment_bytes: int = 400, **changes: int) -> PartitionLog:
+    log = logs.new(segment_bytes=segment_bytes, retention_bytes=800, **changes)
     for number in range(16):
         header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
         put(log, build(**header), epoch=number // 6)
     flush(log)
+    return log
+
+
+def flushed() -> PartitionLog:
+    """No checkpoint says yet that it is durable. Many segments may go."""
+    log = plain(segment_bytes=100)
+    log.recovery_point = 0
     return log
 
 
@@ -312,6 +319,7 @@ CASES = {
     "clean and replace": Case(compacted, clean, same_keys, latest),
     "clean and join": Case(joined, clean, same_keys, latest),
     "retain": Case(plain, retain, an_end, content),
+    "retain before the checkpoint": Case(flushed, retain, an_end, content),
     "retain all": Case(old, retain_all, a_place, content),
     "truncate": Case(plain, cut, a_begin, content, cuts=True),
     "truncate and grow": Case(plain, cut_and_grow, grown, content, True, True, no_mixture),
@@ -469,6 +477,45 @@ def test_a_cut_that_finds_no_room_is_made_when_there_is_some(name: str, operatio
         crash(disk, 0)
         case.holds(before, Checkpoint(log).open(log), True)
     assert came > 3
+
+
+def test_what_a_log_has_that_began_anew_in_front_of_its_end_is_checked() -> None:
+    """It had no record, so nothing is cut; but the checkpoints say that all is durable up to where it ended."""
+    starts = set[int]()
+    for seed in range(40):
+        log = logs.new(retention_ms=1)
+        for _ in range(40):
+            put(log, build())
+        flush(log)
+        logs.retained(log, 1 << 50, 40)
+        flush(log)
+        checkpoint, disk = Checkpoint(log), log.disk
+        assert log.size == 0 and checkpoint.recovery_point == 40 and isinstance(disk, VirtualDisk)
+        truncate_fully(log, 20)
+        for number in range(20, 50):
+            builder = batch.Builder(timestamp_ms=1_000)
+            builder.append(b"key", random.Random(number).randbytes(2_000), 1_000)  # no zeros, as a lost page is
+            data = builder.build()
+            headers = batch.accept(data, 0, len(data), number, 7, now_ms=1_000).headers
+            try:
+                log.append(data, headers, 1_000, client=False)
+            except Unsettled:
+                flush(log)
+                checkpoint = Checkpoint(log)
+                log.append(data, headers, 1_000, client=False)
+        disk.crash(random.Random(seed))
+        again = checkpoint.open(log)
+        found = content(again)
+        starts.add(again.log_start_offset)
+        for head in batch.headers(found):
+            try:
+                batch.verify(found, head.position)
+            except batch.CorruptBatch as error:
+                raise AssertionError(f"a start believes what is half written: {error}, seed {seed}") from error
+        assert again.damaged is None and again.log_end_offset == again.log_start_offset + len(batch.headers(found)), (
+            seed
+        )
+    assert starts <= {20, 40}, "nothing says where it began"
 
 
 # ---- sequences over two disks, and over two processes

@@ -99,6 +99,23 @@ def a_cut_begins_before_all_is_read() -> Sequence[Patch]:
     return [instead(truncation, "_look", late), instead(PartitionLog, "retire", once)]
 
 
+def tail_behind_a_moving_start_is_taken_for_lost() -> Sequence[Patch]:
+    """A log was flushed, and retention came before the checkpoint: what was to stay goes with a power cut that keeps some of
+    the names."""
+    return [instead(recovery, "_fill", lambda *args: False)]
+
+
+def empty_log_that_begins_anew_waits_for_nothing() -> Sequence[Patch]:
+    """The checkpoints say that all is durable up to where the log ended before: a start believes what is half written
+    there."""
+    anew = truncation.truncate_fully
+
+    def hasty(log: PartitionLog, offset: int, now_ms: int = 0, *, inside: bool = False) -> Any:
+        return anew(log, offset, now_ms, inside=True)
+
+    return [instead(enumeration, "truncate_fully", hasty)]
+
+
 def faults_of(name: str) -> Callable[[], None]:
     return lambda: enumeration.test_a_fault_at_each_step_and_a_crash_behind_it(name)
 
@@ -119,6 +136,11 @@ FOUND_BY: dict[Callable[[], Sequence[Patch]], tuple[Callable[[], None], str]] = 
         "the next start finds",
     ),
     a_cut_begins_before_all_is_read: (shortages_of("follow another leader"), "short from step"),
+    tail_behind_a_moving_start_is_taken_for_lost: (faults_of("retain before the checkpoint"), "step .* fails"),
+    empty_log_that_begins_anew_waits_for_nothing: (
+        enumeration.test_what_a_log_has_that_began_anew_in_front_of_its_end_is_checked,
+        "a start believes what is half written",
+    ),
     gaps_are_forgotten_by_a_kill: (faults_of("fetch what has gaps"), "readers would call it damaged"),
 }
 """The sequence that finds a mistake, and what it says."""
