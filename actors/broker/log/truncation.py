@@ -108,7 +108,10 @@ class Preparation(NamedTuple):
     def _snapshot(self) -> Producers:
         content = self.content
         if content is None and self.path is not None:
-            file = self.disk.open(self.path)
+            try:
+                file = self.disk.open(self.path)
+            except FileNotFoundError:  # the next try begins with an older one
+                raise CorruptSnapshot("the file is gone") from None
             try:
                 content = bytes(file.read_cold(0, file.size))
             finally:

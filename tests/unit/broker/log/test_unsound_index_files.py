@@ -6,6 +6,7 @@ import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.offsets_by_time import TimeSearch
+from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.log.segment import INDEX, TIME_INDEX, Segment
 from actors.broker.log.truncation import prepare_cut, truncate_to
 from actors.ports import DiskFull
@@ -204,6 +205,28 @@ def test_a_bit_that_has_rotted_in_an_index_hides_no_producer_from_a_cut() -> Non
         cut(log, 30)
         assert (log.log_end_offset, log.damaged) == (30, None), bit
         assert log.producers.by_id[7].batches[-1].last_offset == 29
+
+
+def test_a_snapshot_that_is_gone_is_told_from_a_segment_that_is_read_again() -> None:
+    """A follower that was to be cut looked for it again and again, and never came back into the ISR."""
+    log = new(**SMALL)
+    for number in range(60):
+        put(log, build(size=number, producer_id=7, producer_epoch=0, base_sequence=number))
+    stop(log)
+    log = reopen(log, clean=True).log
+    assert isinstance(log.disk, VirtualDisk)
+    begin = log.segments[1].base_offset
+    log.disk.remove(log.snapshots.path(begin))
+    log.disk.cold = lambda path, position, size: True
+    job = prepare_cut(log, begin + 2)
+    log.disk.cold = None
+    assert job is not None and job.start == begin
+    with pytest.raises(CorruptSnapshot):
+        job()
+    log.snapshots.forget(job.start)
+    cut(log, begin + 2)
+    assert (log.log_end_offset, log.damaged) == (begin + 2, None)
+    assert log.producers.by_id[7].batches[-1].last_offset == begin + 1
 
 
 @pytest.mark.parametrize("loaded", [False, True])
