@@ -2,13 +2,15 @@
 
 `actors/replay` reads the copy as it reads the directory of a controller, so both give the same tables. Rules:
 
-1. The directory has at most one snapshot, and the log behind it as one segment. All of it was committed. A file named
-   quorum-state names the leader, as a controller's does.
+1. The directory has at most one snapshot with which it begins, and the log behind it, as segments of `segment_bytes`. All of
+   it was committed. A file named quorum-state names the leader, as a controller's does.
 2. A snapshot that begins takes the place of what was there: the leader has deleted the log in between.
 3. What comes goes to the file at once: of a snapshot not more than a slice is in memory, whatever its size. Where temporary
    files lie in memory (tmpfs), TMPDIR names a better place.
 4. An error of the system, as of a full disk, names the directory. What was to be taken may be taken again then. The file may
    end with a part of it, which is written over: it is not cut off, as somebody may be reading it.
+5. A copy that grows for long is kept within a bound by two steps: a newer snapshot is kept beside the log (`mark`), and
+   later what is not needed behind that is deleted (`cut`). Who has the files mapped still reads them.
 """
 
 import json
@@ -17,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -25,16 +28,18 @@ from actors.client.operations.tail import Event, Slice, Tail
 from actors.host.client.blocking import Kafka, now_us
 from actors.replay.logs.files import QUORUM_STATE
 
-UNFINISHED = ".unfinished"
-"""The end of the name of a snapshot that is not whole yet."""
+UNFINISHED, MARKING = ".unfinished", ".marking"
+"""The end of the name of a snapshot that is not whole yet: with which the copy begins anew, and a newer one beside it."""
 
 
 class Copy:
     """A copy that grows: `take` what a tail gives, or `fill` it from one."""
 
-    def __init__(self, on_progress: Callable[[int], None] = lambda _: None) -> None:
-        """A copy of nothing yet. `on_progress` is called with the number of bytes written since the last call."""
+    def __init__(self, on_progress: Callable[[int], None] = lambda _: None, segment_bytes: int | None = None) -> None:
+        """A copy of nothing yet. `on_progress` is called with the number of bytes written since the last call.
+        `segment_bytes`: from which length on a segment is followed by another one; None: there is one."""
         self._on_progress = on_progress
+        self._segment_bytes = segment_bytes
         self._room = tempfile.TemporaryDirectory(prefix="rayft-metadata-")
         self.path = Path(self._room.name)
         """The directory, as `replay` takes it."""
@@ -43,7 +48,9 @@ class Copy:
         self._log: FileIO | None = None
         self._snapshot: FileIO | None = None
         self._log_bytes = 0
-        """How many bytes of the log were taken."""
+        """How many bytes of the segment that grows were taken."""
+        self.marked: int | None = None
+        """The end of the newer snapshot that is kept beside the log; None: there is none."""
 
     def __enter__(self) -> "Copy":
         return self
@@ -84,11 +91,49 @@ class Copy:
             if isinstance(event, Slice):
                 self._take_slice(event)
             else:
+                if self._segment_bytes is not None and self._log_bytes >= self._segment_bytes:
+                    self._end()
                 if self._log is None:
                     self._log, self._log_bytes = self._open(f"{int(event.headers[0]['base_offset']):020}.log"), 0
                 _write(self._log, self._log_bytes, event.records)
                 self._log_bytes += len(event.records)
         self._on_progress(len(event.data if isinstance(event, Slice) else event.records))
+
+    @property
+    def bytes(self) -> int:
+        """What the files take."""
+        return sum(one.stat().st_size for one in self.path.iterdir())
+
+    def mark(self, piece: Slice) -> None:
+        """Write a piece of a newer snapshot, which is kept beside the log. Raises OSError: it may be called again with the
+        same."""
+        name = f"{piece.id.offset:020}-{piece.id.epoch:010}.checkpoint"
+        with self._named():
+            if piece.position == 0:
+                self.forget_mark()
+            with (self.path / (name + MARKING)).open("r+b" if piece.position else "wb", buffering=0) as file:
+                _write(file, piece.position, piece.data)
+            if piece.is_last:
+                (self.path / (name + MARKING)).rename(self.path / name)
+                self.marked = piece.id.offset
+
+    def forget_mark(self) -> None:
+        """Delete a newer snapshot that is not whole."""
+        for one in self.path.glob("*" + MARKING):
+            one.unlink()
+
+    def cut(self) -> None:
+        """Delete what is in front of the newer snapshot and not needed behind it. Raises OSError."""
+        assert self.marked is not None, "there is a newer snapshot"
+        with self._named():
+            bases = sorted((int(one.stem), one) for one in self.path.glob("*.log"))
+            for (_, old), (after, _) in pairwise(bases):
+                if after <= self.marked:
+                    old.unlink()
+            for checkpoint in self.path.glob("*.checkpoint"):
+                if int(checkpoint.stem.partition("-")[0]) < self.marked:
+                    checkpoint.unlink()
+            self.begin, self.marked = self.marked, None
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -102,6 +147,7 @@ class Copy:
         name = f"{piece.id.offset:020}-{piece.id.epoch:010}.checkpoint"
         if piece.position == 0:
             self._end()
+            self.marked = None
             for old in self.path.iterdir():
                 old.unlink()
             self._snapshot = self._open(name + UNFINISHED)
@@ -121,6 +167,7 @@ class Copy:
                 with suppress(OSError):  # what could not be written was told when it was tried
                     file.close()
         self._log = self._snapshot = None
+        self._log_bytes = 0
 
 
 def _write(file: FileIO, position: int, data: memoryview) -> None:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from actors.replay.logs.files import Partition, mapped
 from fastpath.records.scan import resync, scan
 
+PARTS_MAX = 2_000
+"""How many pieces the columns may come in before they are joined, which takes longer the longer the log is."""
+
 Numbers = NDArray[np.int64]
 
 
@@ -33,6 +36,8 @@ class BatchTimes:
                 headers, after, fault = scan(data, position, len(data), False)
                 chosen = headers[headers["last_offset"] >= max(self._first, self.end)]
                 if len(chosen):
+                    if len(self._parts) >= PARTS_MAX:
+                        self._join()
                     self._parts.append(
                         tuple(chosen[name].astype(np.int64) for name in ("base_offset", "max_timestamp", "count"))  # type: ignore[arg-type]
                     )
@@ -53,7 +58,15 @@ class BatchTimes:
     def columns(self) -> tuple[Numbers, Numbers, Numbers]:
         """(first offset, time in ms, records) of each batch, by offset."""
         if len(self._parts) != 1:
-            empty = np.zeros(0, dtype=np.int64)
-            whole = [np.concatenate([part[at] for part in self._parts] or [empty]) for at in range(3)]
-            self._parts[:] = [(whole[0], whole[1], whole[2])]
+            self._join()
         return self._parts[0]
+
+    @property
+    def begun_ms(self) -> int | None:
+        """The time of the first batch; None: there is none. It takes no look at the others, as it is asked all the time."""
+        return int(self._parts[0][1][0]) if self._parts and len(self._parts[0][1]) else None
+
+    def _join(self) -> None:
+        empty = np.zeros(0, dtype=np.int64)
+        whole = [np.concatenate([part[at] for part in self._parts] or [empty]) for at in range(3)]
+        self._parts[:] = [(whole[0], whole[1], whole[2])]

@@ -95,11 +95,11 @@ class Recorded:
 
     # ---- growth
 
-    def refresh(self) -> bool:
-        """Read what was written since. Returns whether there was something. A directory that is gone, or that cannot be
-        read, is told in `notes`."""
+    def refresh(self, begins_later: bool = False) -> bool:
+        """Read what was written since; or, if the log begins later now, all of it anew. Returns whether there was something.
+        A directory that is gone, or that cannot be read, is told in `notes`."""
         try:
-            grown = self._grown()
+            grown = self._anew() if begins_later else self._grown()
         except (OSError, CorruptLog, NothingToRead, FamilyUnknown) as error:
             changed = self._problem != str(error)
             self._problem = str(error)
@@ -156,8 +156,8 @@ class Recorded:
         with self._lock:
             history = self._history_
             first, now = history.first, history.now
-            times = self._times.columns[1]
-            begun = int(times[0]) if len(times) else first.time_ms
+            found = self._times.begun_ms
+            begun = first.time_ms if found is None else found
             ended = max(now.time_ms, begun)
             return Extent(first.offset, now.offset, begun, ended, self._touched, self._reading)
 

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from actors import replay
+from actors.client.operations import tail
 from actors.client.properties import client_config
 from actors.host.client.asynchronous import Kafka
+from actors.metadata.ops import ConfigSet
 from actors.page.live import tail as module
 from actors.page.live.tail import Tailed
 from actors.wire.errors import ErrorCode
 from tests.unit.arrow.controller import FETCH, Controller
+from tests.unit.arrow.test_metadata_replay import snapshot
 from tests.unit.replay import metadata_logs
 
 
@@ -171,3 +174,57 @@ def test_the_log_of_another_cluster_at_the_same_address_is_not_taken_for_the_res
     with Cluster(log[:3], "__kafka_metadata") as leader:
         leader.epoch = log[-1].epoch
         asyncio.run(run(leader))
+
+
+def test_a_copy_that_grows_for_long_stays_within_its_bound_and_keeps_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It grew without an end: 17 MB a day of a controller at which nothing happens."""
+    bound, segment = 40_000, 4_000
+    monkeypatch.setattr(module, "COPY_BYTES_MAX", bound)
+    monkeypatch.setattr(module, "SEGMENT_BYTES", segment)
+    monkeypatch.setattr(tail, "SLICE_BYTES", 3_000)
+    ops = [*metadata_logs.ops(), *(ConfigSet(2, "orders", "retention.ms", str(number)) for number in range(1_200))]
+    log = metadata_logs.batches(ops, 1)
+    directory = metadata_logs.write(tmp_path, log)
+    begins: list[int] = []
+
+    async def run(leader: Controller) -> None:
+        async with Kafka(client_config({"bootstrap.servers": leader.address})) as kafka:
+            tailed = Tailed(kafka)
+
+            async def heard() -> None:
+                pass
+
+            try:
+                recorded = await tailed.begin()
+                following = asyncio.create_task(tailed.follow(heard))
+                for at in range(20, len(log), 10):
+                    end = leader.high_watermark = log[at].last_offset + 1
+                    if at % 50 == 0:
+                        leader.snapshots = [snapshot(directory, log[at - 5].last_offset + 1)]
+                    async with asyncio.timeout(20):
+                        while recorded.extent().end < end:
+                            assert not following.done()
+                            await asyncio.sleep(0.002)
+                    assert tailed._copy.bytes < bound * 1.5 + 2 * segment + 2 * len(leader.snapshots[0].data), at
+                    begins.append(recorded.extent().begin)
+                    if begins[-1] and begins[-1] != begins[-2]:
+                        log_bytes = sum(len(one.data) for one in log if begins[-1] <= one.base_offset < end)
+                        assert log_bytes > bound // 2, "not all of the past is lost at once"
+                        for offset in (begins[-1], (begins[-1] + end) // 2, end):
+                            moment = recorded.moment(str(offset))
+                            for name, table in replay.state(directory, offset).items():
+                                if name != "controllers":
+                                    assert recorded.table(name, moment).equals(table), (name, offset)
+                        with pytest.raises(ValueError, match="the history begins at offset"):
+                            recorded.moment(str(begins[-1] - 1))
+                following.cancel()
+            finally:
+                tailed.close()
+
+    with Controller(log, "__kafka_metadata") as leader:
+        leader.snapshots = [snapshot(directory, log[10].last_offset + 1)]
+        leader.high_watermark = log[20].last_offset + 1
+        asyncio.run(run(leader))
+    assert begins == sorted(begins) and len(set(begins)) > 2, "it was cut more than once"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from actors import replay
+from actors.page.metadata import batch_times
 from actors.page.metadata import recorded as module
 from actors.page.metadata.recorded import Recorded
 from actors.page.metadata.slices import Wanted, chosen
@@ -274,3 +275,31 @@ def test_a_log_that_is_not_wanted_any_more_is_not_read_to_its_end() -> None:
 
     with pytest.raises(InterruptedError):
         Recorded(LOG, on_progress=ended)
+
+
+def test_how_far_a_log_reaches_is_told_without_a_look_at_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked with each record: all times of a log of a month were copied twice a second."""
+    monkeypatch.setattr(batch_times, "PARTS_MAX", 50)
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(data[: int(headers[800]["position"])])
+    recorded, joined, most = Recorded(directory), 0, 0
+    join = batch_times.BatchTimes._join
+
+    def counted(self: batch_times.BatchTimes) -> None:
+        nonlocal joined
+        joined += 1
+        join(self)
+
+    monkeypatch.setattr(batch_times.BatchTimes, "_join", counted)
+    for at in range(801, 951):
+        (directory / NAME).write_bytes(data[: int(headers[at]["position"])])
+        assert recorded.refresh() and recorded.extent().end == int(headers[at]["base_offset"])
+        most = max(most, len(recorded._times._parts))
+    assert joined <= 3 and most <= 50
+    fresh = Recorded(directory)
+    assert recorded.flow(50) == fresh.flow(50) and recorded.extent()[:4] == fresh.extent()[:4]
