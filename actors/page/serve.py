@@ -29,7 +29,9 @@ PASSWORD_MIN = 12
 """The fewest characters of a password."""
 CONNECTIONS_MAX = 256
 HEADER_BYTES_MAX = 16 << 10
-IDLE_S = 15
+IDLE_S = 40
+"""How long a connection may wait for its next request, s: longer than an open page waits between two, which would make one,
+and TLS with it, for each."""
 END_S = 2
 REQUEST_S = 10.0
 """How long a connection may take for its first request, s."""

@@ -1,8 +1,7 @@
 """What one page shows: a directory, or a running cluster by its address; and the word to its readers that something is new.
 
-This file alone decides what runs beside the page and how often its readers hear: not more than once in PULSE_S. What they
-hear is made once, however many read. What runs beside it and fails is told in the terminal and begun anew: else the page
-would show what it knew then, for days.
+This file alone decides what runs beside the page, and what its readers hear. What runs beside it and fails is told in the
+terminal and begun anew: else the page would show what it knew then, for days.
 """
 
 import asyncio
@@ -31,20 +30,19 @@ from actors.page.live.troubles import Told, Troubles
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.recorded import Recorded
 from actors.page.metadata.slices import Wanted
+from actors.page.news import QUIET_S, News, Reader
 from actors.page.quorum import quorum_shown
 from actors.page.verdict import Asked, Verdict, verdict
 
 LOG = logging.getLogger(__name__)
-PULSE_S = 0.1
 AGAIN_S = 10.0
 """How often it is tried whether a log can be read that could not be read, s."""
 BEGUN_ANEW_S = 5.0
 """After what time something begins anew that has failed, s."""
-JUDGED_S = 1.0
+JUDGED_S = QUIET_S
+"""For how long the health of now is the same for all who ask, if no word comes that something is new, s."""
 LOOK_S = 1.0
 """How often a directory is looked at."""
-QUIET_S = 5.0
-"""How often readers hear something when nothing is new, so that both sides know that the other is there."""
 
 
 class Watched:
@@ -57,12 +55,7 @@ class Watched:
         self.live = live
         self.nodes = nodes
         """The nodes' processes, where this page may do something to them."""
-        self._version = 0
-        self._news = asyncio.Event()
-        """Set when something is new: then another one takes its place."""
-        self._pulse = -1, b""
-        self._made_s = 0.0
-        self._making = asyncio.Lock()
+        self._news = News(self._event, lambda: self.live is not None)
         self._touched: Any = None
         self._judged = Lately()
         """The last verdict on now."""
@@ -93,15 +86,13 @@ class Watched:
         if not moment.is_now:
             return verdict(self.known, moment, None)
         known, extent = self.known, self.known.extent()
-        of = known, extent.touched, extent.reading, self._version, time.monotonic() // JUDGED_S
+        of = known, extent.touched, extent.reading, self._news.version, time.monotonic() // JUDGED_S
         found: Verdict = self._judged.found(of, lambda: verdict(known, moment, self.asked))
         return found
 
     async def tell(self) -> None:
         """Let every reader know that something is new."""
-        self._version += 1
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        self._news.tell()
 
     async def tell_if_touched(self) -> None:
         """Let every reader know, if more is new than how far the log reaches: a controller writes records that change
@@ -112,34 +103,12 @@ class Watched:
             self._touched = touched
             await self.tell()
 
-    async def pulses(self) -> AsyncIterator[bytes]:
-        """What is new, as events that come: the first at once, then one at each change and at least every QUIET_S."""
-        seen = -1
-        while True:
-            if seen == self._version:
-                try:
-                    async with asyncio.timeout(QUIET_S):
-                        await self._news.wait()
-                except TimeoutError:
-                    await self._look_again()
-            seen = self._version
-            yield self._pulse[1] if self._pulse[0] == seen else await self._made(seen)
-            await asyncio.sleep(PULSE_S)
+    def pulses(self, reader: Reader) -> AsyncIterator[bytes]:
+        """What is new, as events for one reader, until it has ended."""
+        return self._news.pulses(reader)
 
-    async def _look_again(self) -> None:
-        """Make an event anew: some of what a cluster tells changes without a word, as groups that come to stand still."""
-        if self.live is not None and time.monotonic() - self._made_s >= QUIET_S:
-            self._made_s = time.monotonic()
-            await self.tell()
-
-    async def _made(self, version: int) -> bytes:
-        """An event, made once for all readers."""
-        async with self._making:
-            if self._pulse[0] < version:
-                self._made_s = time.monotonic()
-                told = await asyncio.to_thread(self.pulse)
-                self._pulse = version, b"data: " + json.dumps(told, separators=(",", ":")).encode() + b"\n\n"
-            return self._pulse[1]
+    def _event(self) -> bytes:
+        return b"data: " + json.dumps(self.pulse(), separators=(",", ":")).encode() + b"\n\n"
 
     def pulse(self) -> dict[str, Any]:
         """What changes by itself: how far the log reaches, the health, the quorum."""

@@ -25,6 +25,7 @@ from actors.page.watched import Watched
 from actors.replay.logs.files import CorruptLog, NothingToRead
 from actors.wire.errors import ErrorCode
 
+JSON = "application/json"
 TEXT_MAX = 1_000
 NUMBER_MAX = 1 << 53
 """The highest number that a browser can say."""
@@ -45,6 +46,8 @@ class Place:
         self.slices = Slices()
         self.workers = asyncio.Semaphore(WORKERS)
         self.lately = Lately()
+        """The numbers of now."""
+        self.timeline = Lately()
 
     @property
     def watched(self) -> Watched:
@@ -117,8 +120,13 @@ async def moment(request: Request) -> Moment:
 
 def told(value: Any, status: int = 200) -> Response:
     """An answer in JSON."""
+    return Response(encoded(value), status, media_type=JSON)
+
+
+def encoded(value: Any) -> bytes:
+    """A value in JSON."""
     made = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
-    return Response(made.encode("utf-8", "replace"), status, media_type="application/json")
+    return made.encode("utf-8", "replace")
 
 
 def answer(ask: Answers) -> Answers:

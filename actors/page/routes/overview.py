@@ -1,7 +1,7 @@
 """The answers about the whole: what is shown, whether it is well, how the time is laid out, what is new."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -11,15 +11,18 @@ from starlette.responses import Response
 
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.slices import rows
+from actors.page.news import Reader
 from actors.page.quorum import quorum_shown
-from actors.page.routes.asking import Place, moment, number, place, told
-from actors.page.routes.streams import Places, Streamed
+from actors.page.routes.asking import JSON, Place, encoded, number, place, text, told
+from actors.page.routes.streams import Heard, Places
 from actors.page.shown import FAILURES
 
 STREAMS_MAX = 64
 """How many pages may listen at once."""
 STRETCHES_MAX = 2_000
 MARKS_TOLD = 500
+TIMELINE_S = 10.0
+"""For how long the time is laid out alike for all who ask, if nothing but what changes nothing was written, s."""
 NAMED_BROKERS_MAX = 500
 
 
@@ -55,8 +58,8 @@ async def overview(request: Request) -> Response:
 
 async def now(request: Request) -> Response:
     """The health at a moment, the quorum and the brokers."""
-    here, at = place(request), await moment(request)
-    return told(await here.worked(lambda: _now(here, at)))
+    here, at = place(request), text(request, "at")
+    return Response(await here.worked(lambda: encoded(_now(here, here.watched.known.moment(at)))), media_type=JSON)
 
 
 def _now(here: Place, at: Moment) -> dict[str, Any]:
@@ -108,10 +111,21 @@ def _away(partitions: pa.Table, brokers: pa.Table) -> list[list[Any]]:
 
 async def timeline(request: Request) -> Response:
     """The whole time: how much happened when, and the marks."""
-    count = number(request, "n", 400, STRETCHES_MAX, 1)
-    known = place(request).watched.known
-    extent, flow, marks = await place(request).worked(lambda: (known.extent(), known.flow(count), known.marks()))
-    return told({"extent": extent._asdict(), **flow._asdict(), "marks": [one._asdict() for one in marks[-MARKS_TOLD:]]})
+    here, count = place(request), number(request, "n", 400, STRETCHES_MAX, 1)
+    return Response(await here.worked(lambda: _timeline(here, count)), media_type=JSON)
+
+
+def _timeline(here: Place, count: int) -> bytes:
+    known = here.watched.known
+    extent = known.extent()
+    of = known, extent.touched, extent.reading, count, time.monotonic() // TIMELINE_S
+
+    def made() -> bytes:
+        flow, marks = known.flow(count), known.marks()[-MARKS_TOLD:]
+        return encoded({"extent": extent._asdict(), **flow._asdict(), "marks": [one._asdict() for one in marks]})
+
+    found: bytes = here.timeline.found(of, made)
+    return found
 
 
 async def events(request: Request) -> Response:
@@ -119,9 +133,5 @@ async def events(request: Request) -> Response:
     streams: Places = request.app.state.streams
     if streams.is_full:
         return told({"error": f"{STREAMS_MAX} pages listen already: close one, then load this one anew."}, 503)
-    return Streamed(streams, _pulses(place(request)), "text/event-stream", {"x-accel-buffering": "no"})
-
-
-async def _pulses(here: Place) -> AsyncIterator[bytes]:
-    async for pulse in here.watched.pulses():
-        yield pulse
+    reader = Reader()
+    return Heard(streams, reader, place(request).watched.pulses(reader), {"x-accel-buffering": "no"})

@@ -12,6 +12,8 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from actors.page.news import Reader
+
 
 class BrokenOff(Exception):
     """A file cannot be ended as it should, so its connection ends before it does."""
@@ -32,7 +34,7 @@ class Places:
     def end(self) -> None:
         """End all of them."""
         for one in self.open:
-            one.ended.set()
+            one.end()
 
 
 class Streamed(StreamingResponse):
@@ -44,10 +46,14 @@ class Streamed(StreamingResponse):
         """The place is taken now. `is_file`: it is kept by its reader, and has an end. Raises ValueError for headers that no
         answer can have."""
         self._is_file = is_file
-        self.ended = asyncio.Event()
+        self._ended = asyncio.Event()
         super().__init__(self._until_ended(body), media_type=kind, headers=headers)
         self._places = places
         places.open.add(self)
+
+    def end(self) -> None:
+        """End it before its time."""
+        self._ended.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, and give the place back."""
@@ -57,7 +63,7 @@ class Streamed(StreamingResponse):
             self._places.open.discard(self)
 
     async def _until_ended(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        ended = asyncio.create_task(self.ended.wait())
+        ended = asyncio.create_task(self._ended.wait())
         coming: asyncio.Future[Any] = asyncio.ensure_future(anext(body))
         try:
             while True:
@@ -76,3 +82,26 @@ class Streamed(StreamingResponse):
                 one.cancel()
             await asyncio.gather(coming, ended, return_exceptions=True)
             await body.aclose()  # type: ignore[attr-defined]
+
+
+class Heard(Streamed):
+    """Events that one reader hears: they end with it, so nothing has to watch over each of them."""
+
+    def __init__(self, places: Places, reader: Reader, body: AsyncIterator[bytes], headers: dict[str, str]) -> None:
+        """`body` ends when `reader` has ended. The place is taken now."""
+        self._reader, self._body = reader, body
+        super().__init__(places, body, "text/event-stream", headers)
+
+    def end(self) -> None:
+        """End it before its time."""
+        self._reader.end()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and give the place back."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._body.aclose()  # type: ignore[attr-defined]
+
+    def _until_ended(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        return body

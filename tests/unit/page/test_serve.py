@@ -1,6 +1,7 @@
 """Where a page may be served, under which names it answers, and that its answers go out at once."""
 
 import asyncio
+import re
 import socket
 from pathlib import Path
 
@@ -71,3 +72,10 @@ def test_the_body_of_an_answer_does_not_wait_until_its_head_is_acknowledged() ->
                 return found
 
     assert asyncio.run(main())
+
+
+def test_a_connection_is_kept_until_an_open_page_asks_again() -> None:
+    """Each question of an open page opened a connection, and negotiated TLS, as the page had closed the one before."""
+    views = (Path(serve.__file__).parent / "static").glob("*.js")
+    waits = {int(one) for view in views for one in re.findall(r"\b(\d{4,6})\)", view.read_text("utf-8"))}
+    assert 30_000 in waits and serve.IDLE_S * 1000 > 30_000

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from actors.page import news
 from actors.page import watched as module
 from actors.page.live.quorums import Quorums
 from actors.page.metadata.moments import Extent, Moment
+from actors.page.news import Reader
 from actors.page.verdict import Verdict
 from actors.page.watched import Live, Watched
 
@@ -44,15 +46,15 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return Verdict(True, "Well.", [])
 
     monkeypatch.setattr(module, "verdict", verdict)
-    monkeypatch.setattr(module, "QUIET_S", 0.3)
-    monkeypatch.setattr(module, "PULSE_S", 0.0)
+    monkeypatch.setattr(news, "QUIET_S", 0.3)
+    monkeypatch.setattr(news, "PULSE_S", 0.0)
     yield found
 
 
 def test_an_event_is_made_once_however_many_hear_it(made: list[int]) -> None:
     async def run() -> list[bytes]:
         watched = Watched("x", Known())  # type: ignore[arg-type]
-        readers = [watched.pulses() for _ in range(10)]
+        readers = [watched.pulses(Reader()) for _ in range(10)]
         first = await asyncio.gather(*(anext(one) for one in readers))
         watched.known.end = watched.known.touched = 2  # type: ignore[attr-defined]
         await watched.tell()
@@ -67,16 +69,16 @@ def test_records_that_change_nothing_wake_nobody(made: list[int]) -> None:
     async def run() -> None:
         known = Known()
         watched = Watched("x", known)  # type: ignore[arg-type]
-        reader = watched.pulses()
+        reader = watched.pulses(Reader())
         await anext(reader)
         await watched.tell_if_touched()
         await anext(reader)
         for known.end in range(2, 50):
             await watched.tell_if_touched()
-        assert watched._version == 1
+        assert watched._news.version == 1
         known.touched = known.end
         await watched.tell_if_touched()
-        assert b'"end":49' in await anext(reader) and watched._version == 2
+        assert b'"end":49' in await anext(reader) and watched._news.version == 2
         known.reading += 1
         await watched.tell_if_touched()
         assert b'"reading":1' in await anext(reader), "another log may end where the one before it did"
@@ -90,7 +92,7 @@ def test_what_a_cluster_tells_without_a_word_is_heard_all_the_same(made: list[in
     async def run() -> list[bytes]:
         live = Live(None, None, Quorums(None, lambda: None))  # type: ignore[arg-type]
         watched = Watched("x", Known(), live)  # type: ignore[arg-type]
-        readers = [watched.pulses() for _ in range(10)]
+        readers = [watched.pulses(Reader()) for _ in range(10)]
         await asyncio.gather(*(anext(one) for one in readers))
         watched.known.end = 7  # type: ignore[attr-defined]
         return await asyncio.gather(*(anext(one) for one in readers))
