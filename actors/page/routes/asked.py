@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from actors.page.metadata.slices import rows
 from actors.page.query.question import Questions
-from actors.page.routes.asking import place, told
+from actors.page.routes.asking import NUMBER_MAX, place, told
 from actors.page.routes.tables import ARROW, as_stream, maker
 from actors.replay.columns.tables import TABLES
 
@@ -40,8 +40,14 @@ async def asked(request: Request) -> Response:
         return Response(await asyncio.to_thread(_as_parquet, found), media_type="application/vnd.apache.parquet")
     kinds = [str(one) for one in found.schema.types]
     return told({
-        "moment": moment._asdict(), "columns": found.column_names, "types": kinds, "rows": rows(found), "is_cut": is_cut,
+        "moment": moment._asdict(), "columns": found.column_names, "types": kinds, "is_cut": is_cut,
+        "rows": [[_sayable(one) for one in row] for row in rows(found)],
     })  # fmt: skip
+
+
+def _sayable(value: Any) -> Any:
+    """A number that a browser would round is a text."""
+    return str(value) if isinstance(value, int) and abs(value) > NUMBER_MAX else value
 
 
 def _as_parquet(table: pa.Table) -> bytes:

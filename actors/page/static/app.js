@@ -152,6 +152,7 @@ class App {
     }
     this.fold(false);
     shutDrawer();
+    for (const one of document.querySelectorAll("dialog[open]")) one.close();
     for (const [name, link] of this.links) {
       name === this.route.view ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
       link.href = this.link(name);
@@ -183,26 +184,31 @@ class App {
   async moved() {
     for (const [name, link] of this.links) link.href = this.link(name);
     this.health.href = this.link("now");
-    await this.resolve();
-    this.shown?.update?.();
+    if (await this.resolve()) this.shown?.update?.();
   }
 
-  /** Find out which moment the address means. */
+  /** Find out which moment the address means. Returns whether it is still that one: a late answer is dropped. */
   async resolve() {
+    const mine = (this.resolving = {});
     if (this.isNow) {
       this.moment = { ...this.about.moment, is_now: true };
     } else {
       try {
-        this.moment = (await ask("/tables/features", { at: this.at, n: 1 })).moment;
+        const { moment } = await ask("/tables/features", { at: this.at, n: 1 });
+        if (this.resolving !== mine) return false;
+        this.moment = moment;
       } catch (error) {
+        if (this.resolving !== mine) return false;
         if (error instanceof Refused && error.status === 400) {
-          fill(this.notes, failed(error));
-          return this.set({ at: "" });
+          this.say(error);
+          await this.set({ at: "" });
+          return true;
         }
       }
     }
     this.el.classList.toggle("in-past", !this.isNow);
     this.strip.show(this.moment, this.compared);
+    return true;
   }
 
   // ---- what is new
@@ -249,7 +255,7 @@ class App {
     fill(this.health, h("i", { "aria-hidden": "true" }, pulse.well ? "●" : "▲"), pulse.well ? "well" : many(pulse.faults, "fault"));
     this.health.title = pulse.sentence;
     fill(this.notes, pulse.notes.map((one) => h("div", { class: "note" }, one)));
-    if (grown && this.strip.flow) this.regrow(changed ? 300 : 30000);
+    if (this.strip.flow ? grown : this.strip.hasFailed) this.regrow(changed || !this.strip.flow ? 300 : 30000);
     if (this.isNow) {
       this.moment = { ...pulse.moment, is_now: true };
       if (this.strip.flow) this.strip.show(this.moment, this.compared);

@@ -1,6 +1,6 @@
 // Ask: SQL over the tables of the moment, read-only.
 
-import { h, ask, address, Refused, count, many, failed, fill, empty, when, newest } from "./kit.js";
+import { h, ask, answered, count, many, failed, fill, empty, when, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 import { Chart } from "./chart.js";
 
@@ -54,13 +54,13 @@ export async function open(app, root) {
     shut();
     if (!told.rows.length) return fill(out, empty("The question gives no rows at this moment."));
     const isTime = (at) => told.types[at].startsWith("timestamp"), isNumber = (at) => /^(u?int|float|double|decimal)/.test(told.types[at]);
-    const names = told.columns.map((name, at) => (told.columns.indexOf(name) === at ? name : `${name} ${at}`));
+    const names = told.columns.map((_, at) => String(at)); // columns may have the same name, or any
     const show = (at) => (row) => {
       const value = row[names[at]];
       return value === null ? null : isTime(at) ? when(value, true) : isNumber(at) ? (typeof value === "number" ? count(value) : value) : typeof value === "object" ? JSON.stringify(value) : String(value);
     };
     rows = new Rows({
-      label: "Answer", columns: names.map((name, at) => ({ name, min: isNumber(at) ? 90 : 130, grow: isNumber(at) ? 0.4 : 1, number: isNumber(at), show: show(at) })),
+      label: "Answer", columns: names.map((name, at) => ({ name, title: told.columns[at], min: isNumber(at) ? 90 : 130, grow: isNumber(at) ? 0.4 : 1, number: isNumber(at), show: show(at) })),
       load: async (first, n) => ({ total: told.rows.length, columns: names, rows: told.rows.slice(first, first + n) }),
     });
     fill(out, rows.el);
@@ -70,14 +70,18 @@ export async function open(app, root) {
       const sorted = told.rows.filter((row) => row[time] !== null).sort((a, b) => a[time] - b[time]);
       chart = new Chart({ height: 180 });
       out.prepend(chart.el);
-      chart.draw(numbers.map((at) => names[at]), [sorted.map((row) => row[time] / 1000), ...numbers.map((at) => sorted.map((row) => Number(row[at])))]);
+      chart.draw(numbers.map((at) => told.columns[at]), [sorted.map((row) => row[time] / 1000), ...numbers.map((at) => sorted.map((row) => (row[at] === null ? null : Number(row[at]))))]);
     }
   }
 
   async function download(format) {
-    const given = await fetch(address("/ask"), body(format));
-    if (!given.ok) return fill(out, failed(new Refused((await given.json()).error, given.status)));
-    const link = h("a", { href: URL.createObjectURL(await given.blob()), download: `answer.${format}` });
+    let link;
+    try {
+      link = h("a", { href: URL.createObjectURL(await (await answered("/ask", {}, body(format))).blob()), download: `answer.${format}` });
+    } catch (error) {
+      shut();
+      return fill(out, failed(error));
+    }
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }

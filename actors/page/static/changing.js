@@ -1,6 +1,6 @@
 // Changing things, where the page was started with --allow-changes: dialogs that say what will happen, and what came of it.
 
-import { h, fill, failed, ask, post, plainTable, num, count } from "./kit.js";
+import { h, fill, failed, ask, post, plainTable, num, count, newest } from "./kit.js";
 
 let numbered = 0;
 
@@ -37,7 +37,7 @@ export function dialog(app, title, { words = "", fields = [], action, danger = f
       app.say(sentence, then !== null);
       then ? app.go(then) : (app.shown?.changed ?? app.shown?.update)?.();
     } catch (error) {
-      fill(said, failed(error));
+      box.open ? fill(said, failed(error)) : app.say(error); // it was closed before the answer came
     } finally {
       fits();
     }
@@ -48,7 +48,7 @@ export function dialog(app, title, { words = "", fields = [], action, danger = f
   document.body.append(box);
   box.showModal();
   (inside.querySelector("input:not(:disabled), select, textarea:not(:disabled)") ?? go).focus();
-  return { box, made };
+  return { box, made, said, inside };
 }
 
 const number = (text, name) => {
@@ -129,24 +129,31 @@ export const produce = (app, topic, partition = "") => dialog(app, `A record for
 
 // ---- groups
 
+/** How a place of each kind is written: an offset that is meant as a year would be an offset of each partition. */
+const FORMS = { time: [/^\d{4}-\d\d-\d\d/, "Write a time, as"], ago: [/^\d+[smhd]$/, "Write so long ago, as"], offset: [/^\d+$/, "Write an offset, as"], last: [/^\d+$/, "Write how many records, as"] };
 const PLACES = [["beginning", "The beginning"], ["end", "The end"], ["time", "A time, UTC"], ["ago", "So long ago"], ["offset", "An offset"], ["last", "The last records of each partition"]];
 const EXAMPLES = { time: "2026-11-29T14:02", ago: "15m, 2h or 7d", offset: "1200", last: "100" };
 
 export function resetGroup(app, group) {
-  const body = (given) => ({
-    group, to: given.place in EXAMPLES ? `${given.place === "last" ? "-" : ""}${given.which.trim()}` : given.place,
-    topics: given.topics.split(/[\s,]+/).filter(Boolean),
-  });
+  const placed = (given) => {
+    if (!(given.place in EXAMPLES)) return given.place;
+    const which = given.which.trim(), [form, words] = FORMS[given.place];
+    if (!form.test(which)) throw new Error(`${words} ${EXAMPLES[given.place]}.`);
+    return given.place === "last" ? `-${which}` : which;
+  };
+  const body = (given) => ({ group, to: placed(given), topics: given.topics.split(/[\s,]+/).filter(Boolean) });
+  const tried = newest((signal, given) => ask("/tried/groups/reset", {}, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body(given)), signal }));
   const preview = (values, said) => h("div", {}, h("button", { type: "button", onclick: async () => {
     fill(said, h("p", { class: "soft" }, "…"));
     try {
-      const told = await post("/tried/groups/reset", body(values()));
+      const told = await tried(values());
+      if (!told) return; // it was asked anew, or something else is in the fields
       fill(said, h("div", { class: "dialog-table" }, plainTable(["partition", num("reads on at"), num("would read on at")], told.rows.map(([topic, part, before, after]) => [`${topic}-${part}`, num(count(before)), num(count(after))]))));
     } catch (error) {
       fill(said, failed(error));
     }
   } }, "What would it do?"));
-  const { made } = dialog(app, `Where ${group} reads on`, {
+  const { made, said, inside } = dialog(app, `Where ${group} reads on`, {
     words: "It must have no members: they would commit over it.", action: "Reset", extra: preview, fields: [
       { name: "place", label: "To", kind: "choice", options: PLACES }, { name: "which", label: "Which", hint: "" }, { name: "topics", label: "Topics or partitions", hint: "all that it has offsets for; else orders or orders:3" },
     ],
@@ -156,6 +163,7 @@ export function resetGroup(app, group) {
   const fits = () => { which.el.classList.toggle("hidden", !(place.get() in EXAMPLES)); which.input.placeholder = EXAMPLES[place.get()] ?? ""; };
   place.input.addEventListener("change", fits);
   fits();
+  inside.addEventListener("input", () => (tried.end(), fill(said))); // what was told is of other fields
 }
 
 export const deleteGroup = (app, group, lag) => dialog(app, `Delete ${group}?`, {

@@ -25,8 +25,8 @@ export function fill(to, ...children) {
 
 // ---- as text
 
-const grouped = new Intl.NumberFormat("en");
-export const count = (value) => (value === null || value === undefined ? "–" : grouped.format(value));
+const grouped = new Intl.NumberFormat("en"), exact = new Intl.NumberFormat("en", { maximumSignificantDigits: 15 });
+export const count = (value) => (value === null || value === undefined ? "–" : (Number.isInteger(value) ? grouped : exact).format(value));
 export const many = (value, one, more = `${one}s`) => `${count(value)} ${value === 1 ? one : more}`;
 export const short = (value) =>
   value === null || value === undefined ? "–"
@@ -96,7 +96,9 @@ export function address(path, params = {}) {
   const query = new URLSearchParams(Object.entries({ ...params, cluster }).filter(([, value]) => value !== "" && value !== null && value !== undefined));
   return `api/v1${path}${query.size ? `?${query}` : ""}`;
 }
-export async function ask(path, params = {}, options = {}) {
+export const ask = async (path, params = {}, options = {}) => (await answered(path, params, options)).json();
+/** The answer to a question, whatever it is made of. */
+export async function answered(path, params = {}, options = {}) {
   let answer;
   try {
     answer = await fetch(address(path, params), options);
@@ -104,7 +106,7 @@ export async function ask(path, params = {}, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new Refused("The page's own process does not answer: is rayft ui still running?", 0);
   }
-  if (answer.ok) return answer.json();
+  if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
   throw new Refused(told.error ?? `The page's process answered with ${answer.status}.`, answer.status);
 }
@@ -138,8 +140,8 @@ export function newest(act) {
 }
 
 export function debouncedInput(props, act) {
-  const soon = later(200, (value) => act(value));
-  return h("input", { type: "search", autocomplete: "off", spellcheck: "false", ...props, oninput: (event) => soon(event.target.value) });
+  const soon = later(200, (input) => input.isConnected && act(input.value)); // the view may have been left meanwhile
+  return h("input", { type: "search", autocomplete: "off", spellcheck: "false", ...props, oninput: (event) => soon(event.target) });
 }
 
 // ---- what opens beside

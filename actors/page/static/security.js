@@ -16,7 +16,7 @@ const KINDS = {
 
 export async function open(app, root) {
   const param = (name) => app.route.params.get(name) ?? "";
-  const kind = KINDS[param("kind")] ? param("kind") : "acls";
+  const kind = Object.hasOwn(KINDS, param("kind")) ? param("kind") : "acls";
   const choose = (name) => h("button", { "aria-pressed": String(name === kind), onclick: () => { app.set({ kind: name === "acls" ? "" : name, q: "", sort: "" }); app.navigate(); } }, KINDS[name][0]);
   const rows = new Rows({
     label: KINDS[kind][0], columns: KINDS[kind][2], sort: param("sort"), onSort: (sort) => app.set({ sort }),

@@ -1,6 +1,6 @@
 // The time under the head of every view: how much happened when, what happened, and the moment that is shown.
 
-import { h, ask, when, clock, date, css, count } from "./kit.js";
+import { h, ask, when, clock, date, css, count, newest } from "./kit.js";
 
 const STRETCHES = 400;
 export const SHAPES = { election: "★", fencing: "▲", offline: "▲", shutdown: "▼", leader: "◇", isr: "△", replicas: "▭", topic: "●", registration: "○", config: "■", feature: "□", broker: "○", reassignment: "▭", setting: "■", security: "◆" };
@@ -9,8 +9,12 @@ const ROOM = 14; // for marks above the bars
 
 export class Strip {
   constructor(onMove) {
-    this.onMove = onMove;
+    this.onMove = (at) => {
+      this.waits = true; // until the moment that is asked for is shown
+      onMove(at);
+    };
     this.flow = null;
+    this.ask = newest((signal) => ask("/timeline", { n: STRETCHES }, { signal }));
     this.canvas = h("canvas", { "aria-hidden": "true" });
     this.range = h("input", { type: "range", min: "0", max: String(STRETCHES), step: "1", "aria-label": "Moment that is shown", oninput: () => this.moved(), onmousemove: (event) => this.hint(event), onmouseleave: () => this.tip.classList.add("hidden"), onclick: (event) => this.snap(event) });
     this.tip = h("div", { class: "tip hidden" });
@@ -27,13 +31,20 @@ export class Strip {
   }
 
   async load() {
-    this.flow = await ask("/timeline", { n: STRETCHES });
+    try {
+      this.flow = (await this.ask()) ?? this.flow; // nothing: it was asked anew meanwhile
+      this.hasFailed = false;
+    } catch (error) {
+      this.hasFailed = true;
+      throw error;
+    }
     this.draw();
   }
 
   show(moment, compared = null) {
     this.moment = moment;
     this.compared = compared;
+    this.waits = false;
     this.draw();
   }
 
@@ -43,6 +54,7 @@ export class Strip {
   }
 
   moved() {
+    if (!this.flow) return;
     const at = Number(this.range.value);
     this.onMove(at >= STRETCHES ? "" : String(at ? this.flow.ends[at - 1] : this.flow.extent.begin));
   }
@@ -73,6 +85,7 @@ export class Strip {
   }
 
   step(way) {
+    if (!this.flow || !this.moment) return false;
     const here = this.moment.is_now ? Infinity : this.moment.offset;
     const places = [...new Set(this.flow.marks.map((one) => one.offset + 1))].sort((a, b) => a - b);
     const next = way < 0 ? places.filter((one) => one < here).at(-1) : places.find((one) => one > here);
@@ -83,9 +96,10 @@ export class Strip {
 
   run() {
     if (this.playing) return this.pause();
+    if (!this.flow || !this.moment) return;
     if (this.moment.is_now) this.onMove(String(this.flow.extent.begin));
     this.play.textContent = "Stop";
-    this.playing = setInterval(() => this.step(1) || this.pause(), 900);
+    this.playing = setInterval(() => this.waits || this.step(1) || this.pause(), 900);
   }
 
   pause() {

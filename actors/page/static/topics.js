@@ -31,7 +31,7 @@ async function all(app, root) {
 const TABS = { records: "Records", offsets: "Partitions", settings: "Settings" };
 
 async function one(app, root, name) {
-  const tab = TABS[app.route.params.get("tab")] ? app.route.params.get("tab") : "records";
+  const tab = Object.hasOwn(TABS, app.route.params.get("tab")) ? app.route.params.get("tab") : "records";
   const choose = (which) => h("button", { "aria-pressed": String(which === tab), onclick: () => { app.set({ tab: which === "records" ? "" : which }); app.navigate(); } }, TABS[which]);
   root.append(h("div", { class: "view-head" }, h("h1", {}, h("a", { href: app.link("topics") }, "Topics"), " / ", name), h("div", { class: "choice", role: "group", "aria-label": "What is shown" }, Object.keys(TABS).map(choose))));
   if (!app.about.live) {

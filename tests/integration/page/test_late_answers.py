@@ -1,0 +1,273 @@
+"""Answers that come late, or not at all, and words that mean two things: what the page makes of them, in a browser."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.page import walking
+from tests.integration.page.opened import Page, page
+from tests.integration.page.walking import Walker, chromium
+
+LOG = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "WAIT_MS", 10_000)
+
+
+@pytest.fixture(scope="module")
+def files() -> Iterator[Page]:
+    with page(str(LOG)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture
+def walker(browser: Any, files: Page) -> Iterator[Walker]:
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        found = Walker(context, files)
+        found.enter()
+        yield found
+
+
+class Held:
+    """Requests that are kept from being answered."""
+
+    def __init__(self, walker: Walker, pattern: str, most: int) -> None:
+        self.routes: list[Any] = []
+        self._most = most
+        self._page = walker.page
+        walker.page.route(pattern, self._take)
+
+    def _take(self, route: Any) -> None:
+        if len(self.routes) < self._most:
+            self.routes.append(route)
+        else:
+            route.continue_()
+
+    def wait(self) -> None:
+        """Wait until all of them were asked."""
+        for _ in range(600):
+            if len(self.routes) == self._most:
+                return
+            self._page.wait_for_timeout(50)
+        raise AssertionError("it was not asked")
+
+    def let_go(self) -> None:
+        """Let them be answered, and the page take the answers."""
+        for one in self.routes:
+            one.continue_()
+        self._page.wait_for_timeout(500)
+
+
+def test_a_late_answer_about_one_moment_does_not_take_the_place_of_another(walker: Walker) -> None:
+    walker.go("partitions", "Partitions")
+    held = Held(walker, "**/api/v1/tables/features?*", 1)
+    walker.page.focus("input[type=range]")
+    walker.page.keyboard.press("Home")
+    held.wait()
+    walker.page.keyboard.press("End")
+    held.let_go()
+    assert walker.page.evaluate("location.hash") == "#/partitions"
+    assert walker.text(".when .at").startswith("Now") and not walker.wrong
+    assert not walker.page.evaluate("document.querySelector('.frame').classList.contains('in-past')")
+
+
+def test_play_waits_for_the_moment_that_it_asked_for(walker: Walker) -> None:
+    walker.go("partitions", "Partitions")
+    held = Held(walker, "**/api/v1/tables/features?*", 1)
+    walker.page.click(".when >> text=Play")
+    held.wait()
+    walker.page.wait_for_timeout(2_000)
+    assert "at=" in walker.page.evaluate("location.hash"), "it has gone back to now"
+    held.let_go()
+    walker.page.click(".when >> text=Stop")
+
+
+def test_what_was_typed_in_a_view_is_no_filter_of_the_next_one(walker: Walker) -> None:
+    walker.go("partitions", "Partitions")
+    walker.page.evaluate("""() => {
+      const search = document.querySelector("input[type=search]");
+      search.value = "zzz";
+      search.dispatchEvent(new Event("input"));
+      [...document.querySelectorAll("nav a")].find((one) => one.textContent === "Topics").click();
+    }""")
+    walker.until("document.querySelector('main h1')?.textContent === 'Topics'")
+    walker.page.wait_for_timeout(600)
+    assert walker.page.evaluate("location.hash") == "#/topics" and not walker.wrong
+
+
+def test_a_time_that_could_not_be_had_at_first_is_had_later(browser: Any, files: Page) -> None:
+    with browser.new_context() as context:
+        walker, failing = Walker(context, files), [True]
+        walker.page.route(
+            "**/api/v1/timeline?*",
+            lambda route: route.fulfill(status=500, json={"error": "it is tired"}) if failing else route.continue_(),
+        )
+        walker.enter()
+        walker.until("document.querySelector('main h1')")
+        for name in ("◀", "▶", "Play"):
+            button = walker.page.locator(f".when >> text={name}")
+            assert button.is_disabled() or button.click() is None
+        walker.page.focus("body")
+        failing.clear()
+        walker.until("document.querySelector('.when .at').textContent.startsWith('Now')")
+        assert [one for one in walker.wrong if "500" not in one] == []
+
+
+def test_a_moment_that_is_none_is_told_until_the_view_is_left(walker: Walker) -> None:
+    walker.page.goto(f"{walker.base}#/partitions?at=yesterday")
+    walker.until("document.querySelector('main')?.innerText.includes('is no moment')")
+    walker.page.wait_for_timeout(6_000)  # longer than it takes until the page hears something
+    assert "is no moment" in walker.text() and walker.page.evaluate("location.hash") == "#/partitions"
+
+
+def asked(walker: Walker, sql: str) -> str:
+    """What the view Ask shows of a question."""
+    walker.page.fill("textarea", sql)
+    walker.page.click("button.main >> text=Ask")
+    walker.until("/^1 row/.test(document.querySelector('.tools [role=status]').textContent)")
+    walker.until("document.querySelector('.rows-row') && !document.querySelector('.waits')")
+    return str(walker.page.inner_text(".rows-row"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        (
+            "select 9007199254740993::bigint as n, -9007199254740993::bigint as m",
+            ["9007199254740993", "-9007199254740993"],
+        ),
+        ("select 0.0004::double as x, 1234.56789::double as y, 12345678 as z", ["0.0004", "1,234.56789", "12,345,678"]),
+        ('select 1 as "a 1", 2 as a, 3 as a', ["1", "2", "3"]),
+        ("select 7 as constructor, 8 as __proto__", ["7", "8"]),
+    ],
+)
+def test_an_answer_is_shown_as_it_is(walker: Walker, sql: str, shown: list[str]) -> None:
+    walker.go("ask", "Ask")
+    walker.until("document.querySelector('.rows-row')")
+    assert asked(walker, sql).split() == shown and not walker.wrong
+
+
+def test_an_answer_that_cannot_be_saved_is_told(walker: Walker) -> None:
+    walker.go("ask", "Ask")
+    walker.until("document.querySelector('.rows-row')")
+    answers = [{"status": 503, "content_type": "text/plain", "body": "busy"}]
+    walker.page.route("**/api/v1/ask", lambda route: route.fulfill(**answers.pop()) if answers else route.abort())
+    for words in ("answered with 503", "does not answer"):
+        walker.page.click("text=Save as Arrow")
+        walker.until(f"document.querySelector('main .failed')?.innerText.includes({json.dumps(words)})")
+    assert [one for one in walker.wrong if "Failed to load" not in one and "503" not in one] == []
+
+
+def test_a_kind_that_does_not_exist_is_the_first_one(walker: Walker) -> None:
+    walker.go("security?kind=constructor", "Security")
+    walker.until("document.querySelector('main').innerText.includes('There is no access rule')")
+    assert not walker.wrong
+
+
+# ---- dialogs: of a page that may change things, without a cluster
+
+OPEN = """(words) => import("/changing.js").then((changing) => {
+  window.said = [];
+  const app = { say: (one) => window.said.push(String(one)), shown: {} };
+  if (words === "reset") changing.resetGroup(app, "app");
+  else changing.dialog(app, "A thing", { action: "Do it", act: () => new Promise((_, no) => { window.refuse = no; }) });
+})"""
+
+
+def tried(rows: list[list[Any]]) -> dict[str, Any]:
+    return {"json": {"rows": rows}}
+
+
+def test_what_a_reset_would_do_is_what_the_fields_say(walker: Walker) -> None:
+    held: list[Any] = []
+
+    def answer(route: Any) -> None:
+        to = json.loads(route.request.post_data)["to"]
+        held.append(route) if to == "beginning" else route.fulfill(**tried([[f"of-{to}", 0, 5, 9]]))
+
+    walker.page.route("**/api/v1/tried/groups/reset", answer)
+    walker.page.evaluate(OPEN, "reset")
+    walker.page.click("text=What would it do?")
+    walker.page.select_option("dialog select", "end")
+    walker.page.click("text=What would it do?")
+    walker.until("document.querySelector('dialog').innerText.includes('of-end-0')")
+    held[0].fulfill(**tried([["of-beginning", 0, 5, 0]]))
+    walker.page.wait_for_timeout(500)
+    assert "of-end-0" in walker.text("dialog") and "of-beginning" not in walker.text("dialog")
+    walker.page.select_option("dialog select", "last")
+    assert "of-end-0" not in walker.text("dialog"), "that is not what would be done now"
+
+
+@pytest.mark.parametrize(
+    ("place", "which"),
+    [
+        ("time", "2026"),
+        ("time", "end"),
+        ("ago", "1200"),
+        ("offset", "-5"),
+        ("offset", "15m"),
+        ("last", "-5"),
+        ("last", ""),
+    ],
+)
+def test_a_place_is_not_taken_for_another_kind_of_place(walker: Walker, place: str, which: str) -> None:
+    """The year 2026 was the offset 2026 of each partition."""
+    sent: list[str] = []
+
+    def answer(route: Any) -> None:
+        sent.append(route.request.post_data)
+        route.fulfill(**tried([]))
+
+    walker.page.route("**/api/v1/tried/groups/reset", answer)
+    walker.page.evaluate(OPEN, "reset")
+    walker.page.select_option("dialog select", place)
+    walker.page.fill("dialog input[name=which]", which)
+    walker.page.click("text=What would it do?")
+    walker.until("document.querySelector('dialog .failed')")
+    assert not sent and "rite" in walker.text("dialog .failed")
+
+
+@pytest.mark.parametrize(
+    ("place", "which", "to"),
+    [
+        ("time", "2026-11-29T14:02", "2026-11-29T14:02"),
+        ("ago", "15m", "15m"),
+        ("offset", "12", "12"),
+        ("last", "7", "-7"),
+    ],
+)
+def test_a_place_of_its_kind_is_asked_for(walker: Walker, place: str, which: str, to: str) -> None:
+    walker.page.evaluate(OPEN, "reset")
+    walker.page.select_option("dialog select", place)
+    walker.page.fill("dialog input[name=which]", which)
+    with walker.page.expect_request("**/api/v1/tried/groups/reset") as asked:
+        walker.page.click("text=What would it do?")
+    assert json.loads(asked.value.post_data)["to"] == to
+
+
+def test_what_is_refused_behind_a_dialog_that_was_closed_is_told(walker: Walker) -> None:
+    walker.page.evaluate(OPEN, "")
+    walker.page.click("dialog >> text=Do it")
+    walker.page.keyboard.press("Escape")
+    walker.until("!document.querySelector('dialog')")
+    walker.page.evaluate("() => window.refuse(new Error('the cluster refuses'))")
+    walker.until("window.said.length")
+    assert walker.page.evaluate("window.said") == ["Error: the cluster refuses"]
+
+
+def test_a_dialog_does_not_outlive_its_view(walker: Walker) -> None:
+    walker.page.evaluate(OPEN, "")
+    walker.page.evaluate("location.hash = '#/topics'")
+    walker.until("document.querySelector('main h1')?.textContent === 'Topics'")
+    assert walker.page.locator("dialog").count() == 0
