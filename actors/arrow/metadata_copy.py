@@ -10,7 +10,7 @@
 4. An error of the system, as of a full disk, names the directory. What was to be taken may be taken again then. The file may
    end with a part of it, which is written over: it is not cut off, as somebody may be reading it.
 5. A copy that grows for long is kept within a bound by two steps: a newer snapshot is kept beside the log (`mark`), and
-   later what is not needed behind that is deleted (`cut`). Who has the files mapped still reads them.
+   later what is not needed behind that is deleted (`cut`). Whoever has the files mapped still reads them.
 """
 
 import json

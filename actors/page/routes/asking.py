@@ -46,7 +46,6 @@ class Place:
         self.slices = Slices()
         self.workers = asyncio.Semaphore(WORKERS)
         self.lately = Lately()
-        """The numbers of now."""
         self.timeline = Lately()
 
     @property
