@@ -91,16 +91,21 @@ def test_records_take_no_room_that_is_kept_back() -> None:
     assert (disk.kept, disk.room) == (1_000, 995)
 
 
+def create(t: OneTopic, name: str, replicas: list[int]) -> None:
+    """Create another topic of one partition."""
+    kind = message("CreateTopicsRequest")
+    assignment = kind.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
+    topic = kind.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment])
+    assert t.client.call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+    t.world.run_for(2_000)
+
+
 def test_a_follower_that_waits_for_room_behind_a_cut_is_in_sync_with_all_else() -> None:
     """It asked the leader for nothing until there was room, also not for what is in other directories: that left the ISR."""
     t = OneTopic(config={"replica.lag.time.max.ms": "5000"})
     leader = t.leader
     me = next(id for id in t.cluster.brokers if id != leader)
-    kind = message("CreateTopicsRequest")
-    assignment = kind.CreatableReplicaAssignment(partition_index=0, broker_ids=[leader, me])
-    topic = kind.CreatableTopic(name="u", num_partitions=-1, replication_factor=-1, assignments=[assignment])
-    assert t.client.call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
-    t.world.run_for(2_000)
+    create(t, "u", [leader, me])
     t.produce(b"value")
     t.world.run_for(1_000)
     process = t.cluster.brokers[me]
@@ -120,6 +125,36 @@ def test_a_follower_that_waits_for_room_behind_a_cut_is_in_sync_with_all_else() 
     process.disk.replace_full = None
     t.until(lambda: len(t.isr) == 3 and partition.log.log_end_offset == 9)
     assert durable and produced(t, "u") == ErrorCode.NONE
+
+
+def test_a_follower_that_waits_for_room_in_one_directory_goes_on_in_the_other() -> None:
+    """What one answer had cut in both directories was not asked for in either, until there was room in both."""
+    t = OneTopic(config={"replica.lag.time.max.ms": "5000"}, directories=2)
+    leader = t.leader
+    me = next(id for id in t.cluster.brokers if id != leader)
+    create(t, "u", [leader, me])
+    assert produced(t, "u") == ErrorCode.NONE
+    t.produce(b"value")
+    t.world.run_for(1_000)
+    process = t.cluster.brokers[me]
+    assert process.node is not None and process.node.broker is not None
+    partitions = [one for one in map(process.node.broker.replicas.here, "tu", (0, 0)) if one is not None]
+    full, other = partitions
+    assert isinstance(full.log.disk, VirtualDisk) and full.log.disk is not other.log.disk
+    for partition in partitions:
+        assert partition.log.active is not None
+        note_cut(partition.log, partition.log.active)
+        partition.log.generation += 1
+    full.log.disk.replace_full = lambda path: True
+    durable: list[bool] = []
+    process.node.broker.partition_effects.sync(partitions, lambda: durable.append(True))
+    for _ in range(8):
+        assert produced(t, "u") == ErrorCode.NONE
+        t.world.run_for(1_000)
+    assert (full.log.log_end_offset, other.log.log_end_offset, durable) == (1, 9, [True])
+    full.log.disk.replace_full = None
+    t.until(lambda: len(durable) == 2)
+    t.produce(b"value")
 
 
 def produced(t: OneTopic, topic: str) -> int:

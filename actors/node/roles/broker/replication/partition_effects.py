@@ -13,7 +13,7 @@ from actors.broker.replication.replicas import Flush, Replicas
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.runtime import Runtime
-from actors.ports import DiskFailed
+from actors.ports import Disk, DiskFailed
 
 
 class Leaderships(Protocol):
@@ -80,8 +80,14 @@ class PartitionEffects:
 
     def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         """Make replicas durable; until they are, their leaders are asked for nothing more. While some wait for room their
-        leaders are not asked for those alone: what is in other directories goes on."""
+        leaders are not asked for those alone: what is in other directories goes on. `then` is called for each directory."""
+        disks: dict[Disk, list[Partition]] = {}
+        for partition in partitions:
+            disks.setdefault(partition.log.disk, []).append(partition)
+        for here in disks.values():
+            self._sync(here, then)
 
+    def _sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         def synced(result: object) -> None:
             if isinstance(result, DiskFailed):
                 self._runtime.stop(1, f"replicated data cannot be made durable: {result}")
