@@ -9,8 +9,9 @@ This file alone touches those three files; `transaction_index.py` has the fourth
    job. A cold read changes nothing in the segment. An index that it had to build it offers to the loop, which takes it if
    the file has not been cut since: the segment may take appends again by then, with an index of its own.
 4. A read ends at the end of a batch, never inside one.
-5. An entry of the offset index counts where the batch to which it points ends with its offset (`near`). A bit of the file
-   may have rotted: a reader would pass records over, or a cut would take too much or too little.
+5. An entry of the offset index counts where the batch to which it points ends with its offset, or before: Apache Kafka
+   before 4.0 made one for all batches that it appended together, with the place of the first and the offset of the last one
+   (`near`). A bit of the file may have rotted: a reader would pass records over, or a cut would take too much or too little.
 """
 
 from bisect import bisect_right
@@ -236,7 +237,7 @@ class Segment:
                 return None
             if index is not None:
                 believed, index = index, None
-                if position and not _ends_at(data, named):
+                if position and not self._leads(data, named):
                     position = self.near(named - 1, believed, cold=cold)
                     if position is None:
                         return None
@@ -268,10 +269,18 @@ class Segment:
             head = read(position, min(HEADER_SIZE, self.log.size - position))
             if head is None:
                 return None
-            if _ends_at(head, named):
+            if self._leads(head, named):
                 break
             named, position = index.offsets.lookup(named - 1)
         return position
+
+    def _leads(self, data: memoryview, named: int) -> bool:
+        """Whether bytes begin with a batch, in front of all that is behind the offset of an index entry."""
+        if _ends_at(data, named):
+            return True
+        if len(data) < HEADER_SIZE or data[batch_header.MAGIC_AT] != batch_header.MAGIC:
+            return False
+        return self.base_offset <= batch_header.base_offset(data) <= batch_header.last_offset(data) < named
 
     def load_index(self, *, cold: bool) -> SegmentIndex | None:
         """The indexes of a sealed segment from their files. None: that needs the disk (never with `cold`).
@@ -493,7 +502,7 @@ class Segment:
             file.close()
         if not 0 < position < self.log.size:
             return 0
-        return position if _ends_at(self.log.read_cold(position, HEADER_SIZE), named) else 0
+        return position if self._leads(self.log.read_cold(position, HEADER_SIZE), named) else 0
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -561,30 +570,34 @@ class Segment:
         position = self.log.size
         if end.data:
             position, offset = end.start, min(offset, batch_header.base_offset(end.data))
-        index = self._index_below(offset)
+        index, begin = self._index_below(offset)
         sizes = index.offsets.size_bytes, index.times.size_bytes
         # The part after the last entry counts towards the next entry, and may hold the largest timestamp.
-        count = len(index.offsets)
-        begin = index.offsets.entry(count - 1)[1] if count else 0
         found = self.scan(index, begin, self.base_offset, check_from=NO_LIMIT, upper_position=position)
         if found.fault is not None:  # what is wrong may be the batch before: then its checksum says it
-            index = self._index_below(offset)
+            index, begin = self._index_below(offset)
             found = self.scan(index, begin, self.base_offset, check_from=self.base_offset, upper_position=position)
         return CutPoint(found.position, found.next_offset, index, sizes, found.fault)
 
-    def _index_below(self, offset: int) -> SegmentIndex:
-        """Another index with the entries below an offset: those of `index` stay."""
+    def _index_below(self, offset: int) -> tuple[SegmentIndex, int]:
+        """Another index with the entries below an offset, and from where to scan on: those of `index` stay. The last entry
+        is of one batch, else those that are found behind it would not rise."""
         assert self.index is not None
         offsets = OffsetIndex.parse(self.base_offset, self.index.offsets.data(), self.log.size)
         times = TimeIndex.parse(self.base_offset, self.index.times.data())
         index = SegmentIndex(self.base_offset, self.index.interval_bytes, offsets, times)
         index.truncate(offset)
+        position = 0
         while len(index.offsets):
             named, position = index.offsets.entry(len(index.offsets) - 1)
-            if _ends_at(self.log.read_cold(position, HEADER_SIZE), named):
+            head = self.log.read_cold(position, HEADER_SIZE)
+            if _ends_at(head, named):
                 break
             index.truncate(named)
-        return index
+            if self._leads(head, named):
+                break
+            position = 0
+        return index, position
 
     def cut(self, cut: CutPoint) -> None:
         """Cut the log file; then call `was_cut`. Raises DiskFull: nothing has changed; DiskFailed."""

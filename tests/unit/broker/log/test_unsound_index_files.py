@@ -1,5 +1,6 @@
 """Where an index had to be built because its files are not sound, nothing of them is ever taken for a part of it."""
 
+from struct import pack
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.offsets_by_time import TimeSearch
 from actors.broker.log.producers.producers import CorruptSnapshot
-from actors.broker.log.segment import INDEX, TIME_INDEX, Segment
+from actors.broker.log.segment import INDEX, LOG, TIME_INDEX, Segment
 from actors.broker.log.truncation import prepare_cut, truncate_to
 from actors.ports import DiskFull
 from fastpath.records.batch import headers
@@ -252,3 +253,60 @@ def test_a_bit_that_has_rotted_in_a_time_index_deletes_nothing_and_keeps_nothing
         if loaded:
             segment.drop_index()
         assert retained(log, begin_ms + 30 * day_ms, log.log_end_offset).deleted > 1, bit
+
+
+def of_appends(interval: int, together: int) -> PartitionLog:
+    """A log the first segment of which Apache Kafka before 4.0 has fetched or cleaned, so many batches at a time."""
+    log = new(index_interval_bytes=interval, segment_bytes=12_000)
+    for number in range(160):
+        put(
+            log,
+            build(size=number % 50, timestamp_ms=1_000 + number, producer_id=7, producer_epoch=0, base_sequence=number),
+        )
+    stop(log)
+    assert isinstance(log.disk, VirtualDisk) and len(log.segments) > 1
+    segment, found, behind = log.segments[0], bytearray(), 0
+    whole = headers(log.disk.files[segment.path(LOG)].data)
+    for place in range(0, len(whole), together):
+        appended = whole[place : place + together]
+        if behind > interval:
+            found += pack(">ii", appended[-1].last_offset - segment.base_offset, appended[0].position)
+            behind = 0
+        behind += sum(one.size for one in appended)
+    log.disk.files[segment.path(INDEX)].data[:] = found
+    return reopen(log, clean=True).log
+
+
+def test_an_entry_of_several_batches_leads_to_the_first_of_them() -> None:
+    """It was taken for rotten: a read of such a segment came through all entries and then all batches in front of it, in the
+    loop, two thirds of a second in a segment of 1 GiB."""
+    log = of_appends(100, 3)
+    assert isinstance(log.disk, VirtualDisk)
+    looked_at = list[tuple[int, int]]()
+    for offset in range(log.segments[1].base_offset):
+        log.hints.clear()
+        assert log.have_index(log.segments[0])
+        looked_at.clear()
+        log.disk.cold = lambda path, position, size: looked_at.append((position, size)) or False  # type: ignore[func-returns-value]
+        read = log.read(offset, 1)
+        log.disk.cold = None
+        assert read is not None and headers(read.data)[0].base_offset == offset
+        assert sum(size for _, size in looked_at) < 1_200 and len(looked_at) < 9, (offset, looked_at)
+    for segment in log.segments:
+        assert segment.max_timestamp(cold=True) == 999 + log.end_of(segment)
+
+
+@pytest.mark.parametrize("together", [2, 3, 5])
+def test_a_segment_with_entries_of_several_batches_can_be_cut_anywhere(together: int) -> None:
+    """What was found behind such an entry did not rise above it."""
+    for at in range(2, 100, 7):
+        log = of_appends(100, together)
+        cut(log, at)
+        assert (log.log_end_offset, log.damaged) == (at, None)
+        put(log, build(count=60, timestamp_ms=2_000, producer_id=7, producer_epoch=0, base_sequence=at))
+        flush(log)
+        first = log.segments[0]
+        assert files(first) == entries(first.index)
+        assert all_found(log)
+        stop(log)
+        assert all_found(reopen(log, clean=True).log)
