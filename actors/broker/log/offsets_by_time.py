@@ -56,8 +56,7 @@ class TimeSearch(NamedTuple):
 
     def _first(self) -> Steps[TimeOffset | None]:
         for segment in self.segments:
-            largest = segment.max_timestamp(cold=True)
-            if largest is not None and largest >= self.timestamp:
+            if (yield from _time(segment)) >= self.timestamp:
                 found = yield from self._search(segment, _index(segment), self.timestamp)
                 if found is not None:
                     return found
@@ -67,8 +66,9 @@ class TimeSearch(NamedTuple):
         """Find the largest timestamp. The index may name the time of a record that is deleted or cannot be read. Then
         the segment's batches are searched. Records without a time are below all others, and the first of them is found
         if there are no others."""
-        known = (segment.max_timestamp(cold=True) for segment in self.segments)
-        largest = {place: NO_TIME if time is None else time for place, time in enumerate(known)}
+        largest = dict[int, int]()
+        for place, segment in enumerate(self.segments):
+            largest[place] = yield from _time(segment)
         exact: set[int] = set()
         while largest:
             best = max(largest, key=lambda place: (largest[place], -place))
@@ -138,6 +138,16 @@ class TimeSearch(NamedTuple):
         except compression.CompressionError:
             pass
         return walk
+
+
+def _time(segment: Segment) -> Steps[int]:
+    """The largest timestamp of a segment; -1: it has none. A log may have thousands of segments, and that of each has to be
+    read once."""
+    known = segment.max_timestamp()
+    if known is None:
+        known = segment.max_timestamp(cold=True)
+        yield Step(BATCH_COST, 0)
+    return NO_TIME if known is None else known
 
 
 def _index(segment: Segment) -> SegmentIndex:

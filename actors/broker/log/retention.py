@@ -15,6 +15,7 @@ This file alone decides about deletion. Rules:
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from actors.broker.log.cleaning.replacing import withdraw
@@ -93,13 +94,27 @@ def _too_old(log: PartitionLog, now_ms: int, high_watermark: int, warm: list[Job
     def goes(segment: Segment, end: int) -> bool:
         if end > high_watermark or segment.size == 0:
             return False
-        newest = segment.max_timestamp()
-        if newest is None:
-            warm.append(lambda: segment.max_timestamp(cold=True))
+        if segment.max_timestamp() is None:
+            place = log.segments.index(segment)
+            warm.append(partial(_learn_times, log.segments[place:A_CHECK], now_ms, limit))
             return False
-        return now_ms - (newest if newest >= 0 else segment.appended_ms) > limit
+        return _is_old(segment, now_ms, limit)
 
     return _leading(log, goes)
+
+
+def _is_old(segment: Segment, now_ms: int, limit: int) -> bool:
+    newest = segment.max_timestamp()
+    return newest is not None and now_ms - (newest if newest >= 0 else segment.appended_ms) > limit
+
+
+def _learn_times(segments: Sequence[Segment], now_ms: int, limit: int) -> None:
+    """Read the times of segments, up to the first that stays: one job and one check for each of thousands that go would be
+    as many syncs of their directory. Blocking."""
+    for segment in segments:
+        segment.max_timestamp(cold=True)
+        if not _is_old(segment, now_ms, limit):
+            break
 
 
 def _too_many(log: PartitionLog, high_watermark: int) -> int:

@@ -6,6 +6,8 @@ import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.offsets_by_time import TimeOffset, TimeSearch
+from actors.broker.log.slices import Sliced
+from actors.ports import More
 from fastpath.records import batch
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 
@@ -178,3 +180,21 @@ def test_the_logs_own_time_is_that_of_the_batch() -> None:
     log.append(data, accepted.headers, 900)
     assert _search(log, 900) == (0, 900, 0)
     assert _search(log, 901) is None
+
+
+def test_the_times_of_many_segments_are_read_in_slices() -> None:
+    """The first search behind a start read those of all segments of a log at once."""
+    log = new(segment_bytes=100)
+    for number in range(600):
+        put(log, build(1, 20, timestamp_ms=1_000 + number))
+    stop(log)
+    log = reopen(log, clean=True).log
+    for timestamp in (1_599, -3):
+        for segment in log.segments:
+            segment.last_timestamp = None
+        search = log.offset_for_time(timestamp)
+        assert isinstance(search, TimeSearch)
+        job, slices = Sliced(search.steps()), 1
+        while isinstance(result := job(), More):
+            slices += 1
+        assert slices > 2 and result == TimeOffset(599, 1_599, 0)

@@ -297,3 +297,20 @@ def test_a_check_deletes_some_of_thousands_of_segments() -> None:
     second = retain(log, DAY, 1 << 60)
     assert (second.deleted, second.more, len(second.behind)) == (9, False, 1)
     assert _run(log, DAY).log_start_offset == A_CHECK + 10
+
+
+def test_behind_a_start_thousands_of_segments_go_in_few_checks() -> None:
+    """The time of each was read by a job of its own, between two checks: each segment went alone, with a sync of the
+    directory and a line in the log of the node."""
+    log = new(segment_bytes=100, retention_ms=DAY)
+    for number in range(2 * A_CHECK + 10):
+        put(log, build(1, 20, timestamp_ms=DAY + (DAY if number >= 2 * A_CHECK else 0)))
+    stop(log)
+    log = reopen(log, clean=True).log
+    checks = []
+    while not checks or checks[-1].warm or checks[-1].more:
+        checks.append(retain(log, 2 * DAY + 1, 1 << 60))
+        prepare(log, checks[-1])
+    assert log.log_start_offset == 2 * A_CHECK
+    assert len([one for one in checks if one.deleted]) == 2 and len(checks) < 8
+    assert len([one for one in log.segments if one.max_timestamp() is None]) >= 8, "those behind are not looked at"
