@@ -15,10 +15,12 @@ import pytest
 
 from actors.host.storage import Voter, first_checkpoint
 from actors.node.quorum.checkpoints import verify
+from actors.node.quorum.log import MetadataLog, Segment
 from actors.node.quorum.store import NO_SNAPSHOT, Store
 from actors.ports import Batch, DiskFailed, DiskFull, File, Sync
 from actors.raft import EpochTable, HardState, ReplicaKey, SnapshotId
 from tests.simulator.disk import VirtualDisk
+from tests.simulator.planted.registry import instead
 from tests.unit.broker.log.test_failing_disk import FAILED, HOWS, Adversary, crash, every, fail_each_step
 from tests.unit.node.quorum.test_log import DIRECTORY, batch, contents
 
@@ -235,7 +237,28 @@ def receive_a_snapshot(quorum: Quorum) -> None:
     quorum.sweep()
 
 
-SEQUENCES = (append_and_roll, append_while_a_sync_is_late, vote, cut, take_snapshots, receive_a_snapshot)
+def cut_to_the_start(quorum: Quorum) -> None:
+    quorum.receive(60)
+    for epoch in (9, 11, 13):
+        quorum.append(60, 63, epoch)
+        quorum.sync()
+        quorum.cut(60)
+        quorum.append(60, 63, epoch + 1)
+        quorum.cut(60)
+    quorum.append(60, 76, 15)
+    quorum.sync()
+    quorum.sweep()
+
+
+SEQUENCES = (
+    append_and_roll,
+    append_while_a_sync_is_late,
+    vote,
+    cut,
+    cut_to_the_start,
+    take_snapshots,
+    receive_a_snapshot,
+)
 
 
 def made() -> Quorum:
@@ -294,3 +317,16 @@ def test_a_fault_at_each_step_of_the_metadata_log_and_a_crash_behind_it(sequence
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_each_fault_at_each_step_of_the_metadata_log(sequence: Callable[[Quorum], None]) -> None:
     fail_each_step(sequence.__name__, every(1, WAYS), partial(run, sequence))
+
+
+def test_the_enumeration_finds_what_goes_into_a_file_of_which_all_was_cut() -> None:
+    """A mistake that is planted: a power cut keeps what is new, and undoes the cut behind it."""
+    active = MetadataLog._active
+
+    def same_file(log: MetadataLog, batch: Batch, now_ms: int) -> Segment:
+        if log.segments and not log.segments[-1].file.size:
+            return log.segments[-1]
+        return active(log, batch, now_ms)
+
+    with instead(MetadataLog, "_active", same_file), pytest.raises(AssertionError, match=r"step .* fails"):
+        test_a_fault_at_each_step_of_the_metadata_log_and_a_crash_behind_it(cut_to_the_start)
