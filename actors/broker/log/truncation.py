@@ -130,8 +130,11 @@ def prepare_cut(log: PartitionLog, offset: int) -> Preparation | None:
     if known and log.producers.can_truncate(offset):
         return None
     job = _preparation(log, offset)
-    size = sum(one.size for one in job.segments[:-1]) + _near(segment, offset) - job.position
-    return None if known and size <= INSIDE_BYTES_MAX else job
+    end = segment.near(offset, segment.index, cold=False) if known and segment.index is not None else None
+    if end is None:
+        return job
+    size = sum(one.size for one in job.segments[:-1]) + end - job.position
+    return None if size <= INSIDE_BYTES_MAX else job
 
 
 def _preparation(log: PartitionLog, offset: int) -> Preparation:
@@ -141,15 +144,11 @@ def _preparation(log: PartitionLog, offset: int) -> Preparation:
     content = log.snapshots.pending.get(start) if found else None
     path = log.snapshots.path(start) if found and content is None else None
     segments = tuple(log.segments[log.segment_of(start) : log.segment_of(offset) + 1])
-    begin = _near(segments[0], start)
+    index = segments[0].index
+    begin = (segments[0].near(start, index, cold=False) or 0) if index is not None else 0
     return Preparation(
         offset, segments, start, begin, content, log.disk, path, log.generation, log.log_end_offset, log.layout
     )
-
-
-def _near(segment: Segment, offset: int) -> int:
-    """The position of a batch at or before the one that holds `offset`; 0 if the index is not in memory."""
-    return (segment.near(offset, segment.index, cold=False) or 0) if segment.index is not None else 0
 
 
 def fits(log: PartitionLog, job: Preparation) -> bool:

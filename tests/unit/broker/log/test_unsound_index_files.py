@@ -310,3 +310,26 @@ def test_a_segment_with_entries_of_several_batches_can_be_cut_anywhere(together:
         assert all_found(log)
         stop(log)
         assert all_found(reopen(log, clean=True).log)
+
+
+def test_what_is_not_in_memory_of_a_log_does_not_make_a_cut_read_more_in_the_loop() -> None:
+    """Where the index says that a cut comes was to be held against the log: not in memory, it counted as the begin of the
+    segment, and nothing seemed to lie between the snapshot and that."""
+    log = new(index_interval_bytes=1_000)
+
+    def more(first: int, last: int) -> None:
+        for number in range(first, last):
+            put(log, build(size=20_000, producer_id=7, producer_epoch=0, base_sequence=number))
+
+    more(0, 20)
+    stop(log)
+    log = reopen(log, clean=True).log
+    more(20, 120)
+    assert isinstance(log.disk, VirtualDisk) and log.active is not None and log.active.index is not None
+    job = prepare_cut(log, 110)
+    assert job is not None and job.start == 20 and job.position > 0
+    behind = log.active.index.offsets.lookup(110)[1]
+    log.disk.cold = lambda path, position, size: position == behind
+    assert prepare_cut(log, 110) is not None
+    log.disk.cold = None
+    assert prepare_cut(log, 25) is None
