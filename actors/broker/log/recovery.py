@@ -316,7 +316,7 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
     """Cut the log where offsets below `trusted` are missing between segments: the log was becoming shorter when the power
     was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and nothing tells which.
     Adds to `lasts` what it has read of each segment, and to `cuts`."""
-    _forget_empty(log, trusted)
+    _forget_empty(log, trusted, left)
     segments, front = log.segments, 0
     for segment in segments:
         lasts[segment] = segment.find_last()
@@ -327,8 +327,7 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
             end = _walked(segments[place], trusted, begin)
         if end >= begin or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
-        was_cut = max((number for base, (number, _) in left.cut.items() if base >= end), default=0)
-        was_front = end > segments[place].base_offset and left.front.get(end, NOTHING)[0] > was_cut
+        was_cut, was_front = _way(left, segments[place], end)
         if end >= trusted:
             if was_front and _fill(log, left.front, found[place], (begin, found[place + 1][1])):
                 front = place + 1
@@ -350,6 +349,13 @@ def _close_holes(log: PartitionLog, trusted: int, left: Left, lasts: Lasts, cuts
         del segments[:front]
 
 
+def _way(left: Left, segment: Segment, end: int) -> tuple[int, bool]:
+    """What the names say of a hole behind a segment that ends at `end`: the number of the last cut there, 0 if there was
+    none, and whether the start was moving."""
+    was_cut = max((number for base, (number, _) in left.cut.items() if base >= end), default=0)
+    return was_cut, end > segment.base_offset and left.front.get(end, NOTHING)[0] > was_cut
+
+
 def _fill(log: PartitionLog, front: Gone, after: tuple[int, int], before: tuple[int, int]) -> bool:
     """Whether files that were in front fill the log from an offset to another, given with the epochs beside them: the last
     one of the segment that ends there, and of the one that begins there, -1 if it is empty."""
@@ -366,15 +372,18 @@ def _fill(log: PartitionLog, front: Gone, after: tuple[int, int], before: tuple[
     return offset == begin and (last < 0 or epoch <= last)
 
 
-def _forget_empty(log: PartitionLog, trusted: int) -> None:
+def _forget_empty(log: PartitionLog, trusted: int, left: Left) -> None:
     """Remove files without a batch that do not fit among the others, as the log was to begin anew there and a power cut has
     brought back what it had: those in front of others, below what was durable, and a last one that does not begin where the
-    one before it ends."""
+    one before it ends. It stays where what has left in front of it fills the log up to there: all was too old, and nothing
+    else says up to where the log had come."""
     *others, last = log.segments
     gone = [one for one in others if not one.size and one.base_offset < trusted]
     others = [one for one in others if one.size or one.base_offset >= trusted]
     if others and not last.size and last.base_offset > log.cleaned_offset:
-        gone += [last] if others[-1].find_last()[0] != last.base_offset else []
+        found, begin = others[-1].find_last(), last.base_offset
+        fits = found[0] == begin or (_way(left, others[-1], found[0])[1] and _fill(log, left.front, found, (begin, -1)))
+        gone += [] if fits else [last]
     for segment in gone:
         segment.close()
         for path in segment.paths:

@@ -366,6 +366,21 @@ def test_a_log_whose_start_was_moving_keeps_what_no_checkpoint_says_is_durable(
     assert again.log.log_end_offset == 10 and before.endswith(content(again.log))
 
 
+@pytest.mark.parametrize("kept", [(9,), (8, 9), (0, 9), (2, 3, 9)])
+@pytest.mark.parametrize("point", [0, 9, 10])
+def test_a_log_of_which_all_was_too_old_ends_where_it_did_though_some_of_it_is_back(
+    kept: tuple[int, ...], point: int
+) -> None:
+    """The empty file that says so was taken for one of a log that was to begin anew there: offsets were given again."""
+    log, disk = grown()
+    log.roll(1_000)
+    flush(log)
+    drop_segments(log, 10)
+    disk.crash(None, keeps=second_of(*kept))
+    again = logs.reopen(log, recovery_point=point, log_start_offset=0)
+    assert (again.log.log_start_offset, again.log.log_end_offset) == (10, 10) and again.log.damaged is None
+
+
 HISTORIES: dict[str, Callable[[PartitionLog], object]] = {
     "anew": lambda log: truncate_fully(log, 3),
     "anew behind retention": lambda log: (drop_segments(log, 7), truncate_fully(log, 3)),
