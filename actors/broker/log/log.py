@@ -195,8 +195,10 @@ class PartitionLog:
         """Why nothing is appended now. Invariant: `torn` if there is that; else Unsettled exactly while `shortened` is not
         empty or `names.owed`."""
         self.reach = 0
-        """Where the log ended that has begun anew in front of its end and takes what reaches there, until that is durable:
-        of what ends before it a start would believe all, or drop it. 0: there is no such place."""
+        """Up to where the checkpoints say that a log was durable that has begun anew in front of that, or has lost all its
+        files. Until a flush is done it takes one append alone, whose first batch reaches there: of what ends before it a
+        start would believe all, or drop it, and it would call the log damaged where something followed what is torn. 0:
+        there is no such place."""
         self.standing: Segment | None = None
         """A segment under the name `.swap` that is to take the place of others and has not yet. A start would let it do so:
         its name goes before anything else of the log changes."""
@@ -346,8 +348,8 @@ class PartitionLog:
             if self.refusing is not None:
                 raise self.refusing.with_traceback(None)  # else it keeps all that it has refused
         first, last = headers[0], headers[-1]
-        if last.last_offset < self.reach - 1:
-            raise Unsettled(f"{self.directory} has begun anew in front of {self.reach}, and that is not durable yet")
+        if self.reach and (first.last_offset < self.reach - 1 or self.log_end_offset >= self.reach):
+            raise Unsettled(f"{self.directory} has begun in front of {self.reach}, and that is not durable yet")
         segment = self.active
         if segment is None or self._must_roll(segment, len(data), last, now_ms):
             far = last.last_offset - self.log_end_offset > SPAN_MAX

@@ -173,6 +173,7 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
             truncate_fully(log, log_start_offset, now_ms)
         if recovery_point > log.log_end_offset:
             log.generation += 1
+            log.reach = recovery_point  # the checkpoints would have a start believe what is appended below it
         return Recovered(log, tuple(mended.cuts), 0, tuple(mended.offsets))
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))

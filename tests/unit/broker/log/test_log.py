@@ -490,6 +490,43 @@ def test_what_comes_in_the_place_of_the_batch_inside_which_a_log_begins_waits_fo
     assert log.log_end_offset == 38
 
 
+def test_nothing_comes_behind_the_batch_inside_which_a_log_begins_before_the_checkpoints() -> None:
+    """It came into a next file, and a start called the log damaged behind a power cut that tore the batch."""
+    log = _begun_anew(35, inside=True)
+    log.settings = settings(segment_bytes=100)
+    log.append_fetched(_fetched(10, 35), 1_000)
+    with pytest.raises(Unsettled):
+        log.append_fetched(_fetched(1, 45), 1_000)
+    flush(log)
+    log.append_fetched(_fetched(1, 45), 1_000)
+    assert log.log_end_offset == 46
+
+
+def test_a_batch_that_reaches_where_a_log_ended_lets_none_in_that_is_in_front_of_it() -> None:
+    """Another leader sent both at once, and behind a power cut a start believed what was torn of the first."""
+    log = _begun_anew(35, inside=True)
+    with pytest.raises(Unsettled):
+        log.append_fetched(bytes(_fetched(3, 35) + _fetched(10, 38)), 1_000)
+    flush(log)
+    log.append_fetched(bytes(_fetched(3, 35) + _fetched(10, 38)), 1_000)
+    assert log.log_end_offset == 48
+
+
+@pytest.mark.parametrize("number", [1, 12])
+def test_a_log_of_which_all_files_are_lost_waits_for_the_checkpoints(number: int) -> None:
+    """They say how far it was durable: behind another power cut a start believed what was torn below that."""
+    log = reopen(new(segment_bytes=100), recovery_point=10, log_start_offset=0).log
+    assert log.log_end_offset == 0 and not log.segments
+    if number == 1:
+        with pytest.raises(Unsettled):
+            log.append_fetched(_fetched(number, 0), 1_000)
+        wanted = log.flush()
+        assert wanted.cut
+        log.flushed(wanted)
+    log.append_fetched(_fetched(number, 0), 1_000)
+    assert log.log_end_offset == number
+
+
 def test_a_log_without_a_file_that_begins_anew_in_front_of_its_end_waits_as_well() -> None:
     """There was no room for the file that says where it ends, so no file is cut."""
     log = new()

@@ -125,7 +125,11 @@ class PartitionEffects:
             one
             for one in opened
             if not one.log.blank
-            and (one.log.shortened or (one.durable_first and one.log.recovery_point < one.log.log_end_offset))
+            and (
+                one.log.shortened
+                or one.log.reach
+                or (one.durable_first and one.log.recovery_point < one.log.log_end_offset)
+            )
         ]
 
         def durable() -> None:
