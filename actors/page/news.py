@@ -91,6 +91,8 @@ class News:
     async def pulses(self, reader: Reader) -> AsyncIterator[bytes]:
         """What is new, as events that come until the reader has ended: the first at once, then one at each change and at
         least every QUIET_S. Raises what making it raises."""
+        if not self._readers and self._changes_unsaid():
+            self.version += 1  # what was made last is of when somebody listened
         self._readers.add(reader)
         if self._quiet is None:
             self._expect()

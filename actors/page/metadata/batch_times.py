@@ -52,21 +52,23 @@ class BatchTimes:
     @property
     def end(self) -> int:
         """The first offset of the last batch and one more: batches from there on are new."""
-        return int(self._parts[-1][0][-1]) + 1 if self._parts and len(self._parts[-1][0]) else 0
+        return int(self._parts[-1][0][-1]) + 1 if self._parts else 0
 
     @property
     def columns(self) -> tuple[Numbers, Numbers, Numbers]:
         """(first offset, time in ms, records) of each batch, by offset."""
-        if len(self._parts) != 1:
+        if not self._parts:
+            empty = np.zeros(0, dtype=np.int64)
+            return empty, empty, empty
+        if len(self._parts) > 1:
             self._join()
         return self._parts[0]
 
     @property
     def begun_ms(self) -> int | None:
         """The time of the first batch; None: there is none. It takes no look at the others, as it is asked all the time."""
-        return int(self._parts[0][1][0]) if self._parts and len(self._parts[0][1]) else None
+        return int(self._parts[0][1][0]) if self._parts else None
 
     def _join(self) -> None:
-        empty = np.zeros(0, dtype=np.int64)
-        whole = [np.concatenate([part[at] for part in self._parts] or [empty]) for at in range(3)]
+        whole = [np.concatenate([part[at] for part in self._parts]) for at in range(3)]
         self._parts[:] = [(whole[0], whole[1], whole[2])]

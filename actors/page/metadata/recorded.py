@@ -7,6 +7,8 @@ This file alone decides what the page keeps of a history (`replay.History`) besi
    for them, so that the page opens before.
 2. A damaged batch is skipped and told in a note, once it was found that there is one.
 3. What was read stays when the directory is gone; a log that was cut off or replaced is read anew.
+4. Nobody waits until a log was read anew, read on, or its changes were made: meanwhile it is as it was. The lock is held
+   only while what was read takes the place of what was there before.
 """
 
 import datetime
@@ -44,6 +46,10 @@ CHANGED_RECORDS_MAX = 4_000_000
 LONG = 200_000
 """How many records make a log so long that its changes are made later."""
 DAMAGE_TOLD_MAX = 3
+OF_A_READING = (
+    "_damage", "_history_", "_changes", "_changed", "_changes_since", "_touched", "_followed", "_times", "_made",
+)  # fmt: skip
+"""What one reading of a log gives. The kept tables come last: else one of the history before could be among them."""
 
 
 class Recorded:
@@ -58,8 +64,12 @@ class Recorded:
         self._on_progress = on_progress
         self._family = family
         self._lock = threading.RLock()
+        self._changing = threading.Lock()
+        """Held by the thread that makes changes."""
         self._problem = ""
-        self._reading = -1
+        self._begins_later = False
+        """Whether the log begins later than what was read of it, so that it is still to be read anew."""
+        self._reading = 0
         self._open()
 
     def _open(self) -> None:
@@ -69,7 +79,6 @@ class Recorded:
         except CorruptLog:
             history = self._history(skips=True)
         self._history_ = history
-        self._reading += 1
         self._made = KeptTables(MADE_BYTES_MAX)
         self._changes: list[pa.Table] = []
         self._changed = max(history.first.offset, history.now.offset - CHANGED_RECORDS_MAX)
@@ -77,6 +86,8 @@ class Recorded:
         self._changes_since = self._changed
         self._touched = history.now.offset
         """The offset behind the last records of which it is known that they changed something."""
+        self._followed = history.now.offset
+        """Up to which offset what came was looked at: behind it, if that has failed once."""
         self._times = BatchTimes(history.first.offset)
         self._times.look(self._listed())
         if self.extent().end - self.extent().begin < LONG:
@@ -98,8 +109,9 @@ class Recorded:
     def refresh(self, begins_later: bool = False) -> bool:
         """Read what was written since; or, if the log begins later now, all of it anew. Returns whether there was something.
         A directory that is gone, or that cannot be read, is told in `notes`."""
+        self._begins_later = self._begins_later or begins_later
         try:
-            grown = self._anew() if begins_later else self._grown()
+            grown = self._anew() if self._begins_later else self._grown()
         except (OSError, CorruptLog, NothingToRead, FamilyUnknown) as error:
             changed = self._problem != str(error)
             self._problem = str(error)
@@ -119,20 +131,21 @@ class Recorded:
             raise
 
     def _caught_up(self) -> bool:
+        history, before = self._history_, self._followed
+        if not history.catch_up() and history.now.offset == before:
+            return False
+        end = history.now.offset
+        new = [pa.Table.from_batches([one], SCHEMA) for one in history.changes(before, end)]
         with self._lock:
-            before = self._history_.now.offset
-            if not self._history_.catch_up():
-                return False
             self._times.look(self._listed())
-            end = self._history_.now.offset
-            new = [pa.Table.from_batches([one], SCHEMA) for one in self._history_.changes(before, end)]
             if self._changed == before:
                 self._changes += new
                 self._changed = end
                 _forget(self._changes)
-            if new or any(one.offset >= before for one in self._history_.marks()[-1:]):
+            if new or any(one.offset >= before for one in history.marks()[-1:]):
                 self._touched = end
-            return True
+            self._followed = end
+        return True
 
     def _is_there(self) -> bool:
         try:
@@ -142,11 +155,14 @@ class Recorded:
         return True
 
     def _anew(self) -> bool:
-        """Read the log from its beginning, as files were replaced or cut."""
+        """Read the log from its beginning, as files were replaced or cut. Raises as `__init__`: then all is as it was."""
+        read, before = Recorded(self.path, self._family, self._on_progress), self._history_
         with self._lock:
-            before = self._history_
-            self._open()
-            before.close()
+            for name in OF_A_READING:
+                setattr(self, name, getattr(read, name))
+            self._reading += 1
+        self._begins_later = False
+        before.close()
         return True
 
     # ---- what is known
@@ -222,19 +238,31 @@ class Recorded:
 
     def changes(self) -> pa.Table:
         """The changes that are kept, by offset."""
+        with self._changing:
+            while not self._has_changes():
+                self._make_changes()
         with self._lock:
-            end = self._history_.now.offset
-            if self._changed < end:
-                made: list[pa.Table] = []  # all of them or none: it may fail in the middle
-                for batch in self._history_.changes(self._changed, end):
-                    made.append(pa.Table.from_batches([batch], SCHEMA))
-                    _forget(made)
-                self._changes += made
-                _forget(self._changes)
-                self._changed = end
             if len(self._changes) > 16:
                 self._changes[:] = [pa.concat_tables(self._changes).combine_chunks()]
             return pa.concat_tables(self._changes) if self._changes else SCHEMA.empty_table()
+
+    def _has_changes(self) -> bool:
+        with self._lock:
+            return self._changed >= self._history_.now.offset
+
+    def _make_changes(self) -> None:
+        with self._lock:
+            history, since = self._history_, self._changed
+            end = history.now.offset
+        made: list[pa.Table] = []  # all of them or none: it may fail in the middle
+        for batch in history.changes(since, end):
+            made.append(pa.Table.from_batches([batch], SCHEMA))
+            _forget(made)
+        with self._lock:
+            if self._history_ is history and self._changed == since:  # else the log was read anew meanwhile
+                self._changes += made
+                _forget(self._changes)
+                self._changed = end
 
     def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
         """What is wrong at a moment, since when and why. `live`: what the cluster answers now."""

@@ -119,3 +119,18 @@ def test_an_event_that_cannot_be_made_ends_the_readers_with_the_reason_and_no_la
         assert await anext(later) == b"5"
 
     asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize(("is_unsaid", "heard"), [(True, b"2"), (False, b"1")])
+def test_who_comes_after_nobody_has_listened_hears_what_is_so_now(is_unsaid: bool, heard: bytes) -> None:
+    """The first event was the last one of those who had left: a group that has stood still for an hour was well."""
+
+    async def run() -> None:
+        news = News(Made(), lambda: is_unsaid)
+        before = news.pulses(Reader())
+        assert await anext(before) == b"1"
+        await before.aclose()  # type: ignore[attr-defined]
+        after = [news.pulses(Reader()) for _ in range(3)]
+        assert [await anext(one) for one in after] == [heard] * 3
+
+    asyncio.run(asyncio.wait_for(run(), 20))

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -216,7 +217,8 @@ def test_a_log_that_was_empty_is_read_on(tmp_path: Path) -> None:
     recorded = Recorded(directory)
     assert recorded.flow(10).records == [0] * 10
     shutil.copy(LOG / NAME, directory)
-    assert recorded.refresh() and sum(recorded.flow(10).records) == 1237
+    assert recorded.refresh() and recorded.extent()[:4] == Recorded(LOG).extent()[:4]
+    assert sum(recorded.flow(10).records) == 1237
     (directory / NAME).write_bytes(b"")
     assert recorded.refresh() and recorded.extent().end == 0
     shutil.copy(LOG / NAME, directory)
@@ -240,6 +242,114 @@ def test_a_log_that_cannot_be_read_anew_is_told_and_tried_again(
 
 def _gone(*_: object, **__: object) -> None:
     raise FileNotFoundError("gone meanwhile")
+
+
+@pytest.mark.parametrize("begins_later", [False, True])
+def test_what_fails_at_the_end_of_a_reading_anew_leaves_all_as_it_was_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins_later: bool
+) -> None:
+    """Of a copy that was cut it was never tried again: the history went on with files that were deleted."""
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(LOG, directory)
+    recorded = Recorded(directory)
+    before, flow = recorded.extent(), recorded.flow(20)
+    if not begins_later:
+        data = (directory / NAME).read_bytes()
+        (directory / NAME).write_bytes(data[: len(data) // 2])
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_times.BatchTimes, "look", _gone)
+        assert recorded.refresh(begins_later) and not recorded.refresh()
+        assert "gone meanwhile" in recorded.notes()[0]
+        assert recorded.extent() == before and recorded.flow(20) == flow
+    assert recorded.refresh() and recorded.notes() == [] and recorded.extent().reading == before.reading + 1
+
+
+def test_what_fails_while_it_is_read_on_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The records were there, and nobody was told that they changed something."""
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(data[: int(headers[200]["position"])])
+    recorded = Recorded(directory)
+    shutil.copy(LOG / NAME, directory)
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_times.BatchTimes, "look", _gone)
+        assert recorded.refresh() and "gone meanwhile" in recorded.notes()[0]
+    assert recorded.refresh() and recorded.notes() == []
+    whole = Recorded(LOG)
+    assert recorded.extent() == whole.extent() and recorded.flow(20) == whole.flow(20)
+    assert recorded.changes().equals(whole.changes())
+
+
+class Stopped:
+    """A function that waits in the middle until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        self.begun.set()
+        assert self.may_go_on.wait(20)
+
+
+def _asked(recorded: Recorded) -> None:
+    """Ask what each event and each view ask for, and fail if that takes long."""
+    found: list[object] = []
+    asking = threading.Thread(target=lambda: found.append((recorded.extent(), recorded.moment("1200"))), daemon=True)
+    asking.start()
+    asking.join(5)
+    assert found, "whoever asks waits until all was read"
+
+
+def test_a_log_that_is_read_anew_is_shown_meanwhile_as_it_was(tmp_path: Path) -> None:
+    """It was cut to its newest snapshot, and nobody had an answer, of other clusters neither, until GiB were read."""
+    stopped, reads = Stopped(), 0
+
+    def on_progress(_: int) -> None:
+        nonlocal reads
+        reads += 1
+        if reads > first:
+            stopped.wait()
+
+    first = 1 << 30
+    recorded = Recorded(LOG, on_progress=on_progress)
+    first = reads
+    before = recorded.extent()
+    reading = threading.Thread(target=lambda: recorded.refresh(True))
+    reading.start()
+    try:
+        assert stopped.begun.wait(20)
+        _asked(recorded)
+        assert recorded.extent() == before
+    finally:
+        stopped.may_go_on.set()
+        reading.join(20)
+    assert recorded.extent() == before._replace(reading=before.reading + 1)
+
+
+def test_nobody_waits_until_the_changes_of_a_long_log_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Recorded(LOG).changes()
+    monkeypatch.setattr(module, "LONG", 1)
+    recorded, stopped, made, found = Recorded(LOG), Stopped(), History.changes, []
+
+    def slowly(self: History, *given: int) -> Iterator[pa.RecordBatch]:
+        stopped.wait()
+        yield from made(self, *given)
+
+    monkeypatch.setattr(History, "changes", slowly)
+    making = [threading.Thread(target=lambda: found.append(recorded.changes())) for _ in range(2)]
+    for one in making:
+        one.start()
+    try:
+        assert stopped.begun.wait(20)
+        _asked(recorded)
+        recorded.refresh(True)  # what was made of the log before is dropped
+    finally:
+        stopped.may_go_on.set()
+        for one in making:
+            one.join(20)
+    assert [one.equals(whole) for one in found] == [True, True] and recorded.changes().equals(whole)
 
 
 def test_of_a_long_log_the_newest_changes_are_made_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
