@@ -168,7 +168,21 @@ class Live:
 @asynccontextmanager
 async def directory(path: Path) -> AsyncIterator[Watched]:
     """The files below a path, which may grow. Raises NothingToRead, FamilyUnknown, OSError."""
-    recorded = await _read(path)
+    is_shown = True
+
+    def go_on(_: int) -> None:
+        if not is_shown:
+            raise InterruptedError("the page has ended")
+
+    try:
+        async with _looked_at(path, await asyncio.to_thread(Recorded, path, on_progress=go_on)) as watched:
+            yield watched
+    finally:  # a long log takes a while, and the thread that reads it ends with the page
+        is_shown = False
+
+
+@asynccontextmanager
+async def _looked_at(path: Path, recorded: Recorded) -> AsyncIterator[Watched]:
     watched = Watched(str(path), recorded)
 
     async def look() -> None:
@@ -179,21 +193,6 @@ async def directory(path: Path) -> AsyncIterator[Watched]:
 
     async with _beside(look):
         yield watched
-
-
-async def _read(path: Path) -> Recorded:
-    """Read the files in a thread, which ends with the task: a long log takes a while. Raises as `directory`."""
-    is_wanted = True
-
-    def go_on(_: int) -> None:
-        if not is_wanted:
-            raise InterruptedError("the page has ended")
-
-    try:
-        return await asyncio.to_thread(Recorded, path, on_progress=go_on)
-    except asyncio.CancelledError:
-        is_wanted = False
-        raise
 
 
 @asynccontextmanager

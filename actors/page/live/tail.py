@@ -5,8 +5,9 @@ COPY_BYTES_MAX, to its newest snapshot. A copy that has grown beyond half of tha
 the log, and begins with it once as much as this half has come behind it: so it takes half as much again at most, and of what
 came last half of it is always there. A leader that has no snapshot has the whole log itself, and so has the copy.
 
-While there is no room for what has come nothing more is asked for. That, and why a leader gives nothing more, as to a login
-whose right was taken away, `problem` says: else the page would show an old state as that of now.
+While there is no room for what has come nothing more is asked for, and a newer snapshot that is not whole gives its room
+back. That, and why a leader gives nothing more, as to a login whose right was taken away, `problem` says: else the page
+would show an old state as that of now.
 """
 
 import asyncio
@@ -50,6 +51,7 @@ class Tailed:
         """Why the copy does not grow, as a sentence; empty: it does."""
         self._left: deque[Event] = deque()
         """What has come and is not written: there was no room."""
+        self._is_closed = False
 
     def _count(self, size: int) -> None:
         self._copied += size
@@ -60,8 +62,13 @@ class Tailed:
         return self._tail.first_high_watermark >= 0
 
     def close(self) -> None:
-        """Remove the copy."""
+        """Remove the copy. What is being read of it is read no further: the page would not end before."""
+        self._is_closed = True
         self._copy.close()
+
+    def _go_on(self, _: int) -> None:
+        if self._is_closed:
+            raise InterruptedError("the page has ended")
 
     async def begin(self) -> Recorded:
         """Copy what is committed now, and replay it. Raises ClientError where that is not possible or not allowed."""
@@ -71,7 +78,7 @@ class Tailed:
                 self._copy.close()
                 self.is_cut, self._copied = True, 0
                 self._copy, self._tail = Copy(self._count, SEGMENT_BYTES), Tail(self._kafka.config, NEWEST)
-        self.recorded = await asyncio.to_thread(Recorded, self._copy.path)
+        self.recorded = await asyncio.to_thread(Recorded, self._copy.path, on_progress=self._go_on)
         return self.recorded
 
     async def _fetch(self, wait_ms: int | None, timeout_s: float | None = None) -> bool:
@@ -112,9 +119,13 @@ class Tailed:
                     self._marking, self._marked = None, self._copied
                     return
         except (ClientError, OSError):
-            self._marking = None  # it is begun anew when the next segment has come
-            with suppress(OSError):
-                self._copy.forget_mark()
+            self._forget_mark()
+
+    def _forget_mark(self) -> None:
+        """Delete a newer snapshot that is not whole: it is begun anew when the next segment has come."""
+        self._marking = None
+        with suppress(OSError):
+            self._copy.forget_mark()
 
     async def follow(self, on_change: Callable[[], Awaitable[None]]) -> None:
         """Follow the log until the task is cancelled. `on_change`: called when it has grown, or grows no more."""
@@ -134,6 +145,7 @@ class Tailed:
                         f"tried again"
                     )
             except OSError as error:
+                self._forget_mark()
                 self.problem = (
                     f"The metadata log is copied no further, so what is shown is what was read before: {error}. Make room "
                     f"there: it is tried again"

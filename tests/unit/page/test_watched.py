@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from actors.page.live.quorums import Quorums
 from actors.page.metadata.moments import Extent, Moment
 from actors.page.news import Reader
 from actors.page.verdict import Verdict
-from actors.page.watched import Live, Watched
+from actors.page.watched import Live, Watched, directory
 
 
 class Known:
@@ -148,3 +149,16 @@ def test_now_is_judged_once_for_all_who_ask_soon(made: list[int], monkeypatch: p
     watched.verdict(now)
     watched.verdict(now)
     assert len(made) == 9, "some of what is wrong comes without a word"
+
+
+def test_a_directory_is_read_no_further_when_the_page_has_ended() -> None:
+    """It was left with a log that was being read anew, and ended only when all of it was read."""
+    log = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+
+    async def run() -> None:
+        async with directory(log) as watched:
+            known = watched.known
+            assert known.refresh(True) and known.extent().reading == 1 and not known.notes()  # type: ignore[attr-defined]
+        assert known.refresh(True) and known.extent().reading == 1 and "has ended" in known.notes()[0]  # type: ignore[attr-defined]
+
+    asyncio.run(run())

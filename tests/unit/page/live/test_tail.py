@@ -1,8 +1,11 @@
 """The copy of a metadata log that grows while the disk has no room for it."""
 
 import asyncio
+import errno
 import resource
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from actors import replay
+from actors.arrow.metadata_copy import Copy
 from actors.client.operations import tail
 from actors.client.properties import client_config
 from actors.host.client.asynchronous import Kafka
@@ -174,6 +178,86 @@ def test_the_log_of_another_cluster_at_the_same_address_is_not_taken_for_the_res
     with Cluster(log[:3], "__kafka_metadata") as leader:
         leader.epoch = log[-1].epoch
         asyncio.run(run(leader))
+
+
+def test_a_newer_snapshot_that_is_not_whole_gives_its_room_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full of it, and so the log that it should have made shorter grew no more."""
+    monkeypatch.setattr(module, "COPY_BYTES_MAX", 8_000)
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 1_000)
+    monkeypatch.setattr(module, "AGAIN_S", 0.02)
+    monkeypatch.setattr(tail, "SLICE_BYTES", 200)
+    ops = [*metadata_logs.ops(), *(ConfigSet(2, "orders", "retention.ms", str(number)) for number in range(200))]
+    log = metadata_logs.batches(ops, 1)
+    take, full = Copy.take, 0
+
+    def without_room(copy: Copy, event: Any) -> None:
+        nonlocal full
+        if list(copy.path.glob("*.marking")) and full < 3:
+            full += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        take(copy, event)
+
+    monkeypatch.setattr(Copy, "take", without_room)
+
+    async def run(leader: Controller) -> None:
+        async with Kafka(client_config({"bootstrap.servers": leader.address})) as kafka:
+            tailed = Tailed(kafka)
+
+            async def heard() -> None:
+                pass
+
+            try:
+                recorded = await tailed.begin()
+                following = asyncio.create_task(tailed.follow(heard))
+                for at in range(20, len(log)):
+                    end = leader.high_watermark = log[at].last_offset + 1
+                    async with asyncio.timeout(10):
+                        while recorded.extent().end < end:
+                            assert full < 2 or not list(tailed._copy.path.glob("*.marking")) or not tailed.problem
+                            assert not following.done()
+                            await asyncio.sleep(0.002)
+                assert full == 3 and not tailed.problem
+                following.cancel()
+            finally:
+                tailed.close()
+
+    with Controller(log, "__kafka_metadata") as leader:
+        leader.snapshots = [snapshot(metadata_logs.write(tmp_path, log), log[10].last_offset + 1)]
+        leader.high_watermark = log[20].last_offset + 1
+        asyncio.run(run(leader))
+
+
+def test_a_copy_that_is_closed_is_read_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page ended only when all of it was read."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, *_: object, on_progress: Callable[[int], None] = lambda _: None) -> None:
+            begun.set()
+            try:
+                for _ in range(200):
+                    on_progress(1)
+                    time.sleep(0.01)
+            except InterruptedError:
+                ended.set()
+
+    monkeypatch.setattr(module, "Recorded", Slow)
+    log = metadata_logs.batches(metadata_logs.ops(), 2)
+
+    async def run(leader: Controller) -> None:
+        async with Kafka(client_config({"bootstrap.servers": leader.address})) as kafka:
+            tailed = Tailed(kafka)
+            beginning = asyncio.create_task(tailed.begin())
+            await asyncio.to_thread(begun.wait, 10)
+            beginning.cancel()
+            tailed.close()
+
+    with Controller(log, "__kafka_metadata") as leader:
+        leader.high_watermark = log[-1].last_offset + 1
+        asyncio.run(run(leader))
+    assert ended.is_set()
 
 
 def test_a_copy_that_grows_for_long_stays_within_its_bound_and_keeps_half_of_it(
