@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 
 BROKERS_MAX = 200
 """The most brokers that have a column."""
+LEFT_OUT = b"brokers left out"
+"""Where a table says how many brokers have no column: among its metadata, which is kept when it is filtered and sorted."""
 
 
 def spread(partitions: pa.Table) -> tuple[list[int], pa.Table]:
-    """(brokers, a row for each topic). `partitions`: the table of that name. The brokers are those that have replicas."""
+    """(brokers, a row for each topic). `partitions`: the table of that name. The brokers are those that have replicas, the
+    first BROKERS_MAX of them: `left_out` says how many there are more."""
     encoded = partitions["topic"].combine_chunks().dictionary_encode()
     topics = encoded.dictionary
     of = encoded.indices.to_numpy(zero_copy_only=False)
     replicas, isr = partitions["replicas"].combine_chunks(), partitions["isr"].combine_chunks()
-    brokers = np.unique(np.asarray(replicas.flatten()))[:BROKERS_MAX]
+    every = np.unique(np.asarray(replicas.flatten()))
+    brokers = every[:BROKERS_MAX]
     assigned = _counts(_owner(replicas, of), replicas, topics, brokers)
     in_sync = _counts(_owner(isr, of), isr, topics, brokers)
     leaders = partitions["leader"].to_numpy(zero_copy_only=False)
@@ -37,7 +41,12 @@ def spread(partitions: pa.Table) -> tuple[list[int], pa.Table]:
     for at, broker in enumerate(brokers.tolist()):
         cells = np.stack([led[:, at], in_sync[:, at], np.maximum(assigned[:, at] - in_sync[:, at], 0)], axis=1)
         columns[f"b{broker}"] = pa.FixedSizeListArray.from_arrays(pa.array(cells.ravel(), pa.int64()), 3)
-    return brokers.tolist(), pa.table(columns)
+    return brokers.tolist(), pa.table(columns, metadata={LEFT_OUT: str(len(every) - len(brokers))})
+
+
+def left_out(table: pa.Table) -> int:
+    """How many brokers have no column in a table that was made by `spread`."""
+    return int(table.schema.metadata[LEFT_OUT])
 
 
 def _owner(lists: pa.ListArray, of: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,6 +16,9 @@ from actors.page.routes.tables import ARROW, as_stream, maker
 from actors.replay.columns.tables import TABLES
 
 TEXT_MAX = 20_000
+PARQUET = "application/vnd.apache.parquet"
+CUT_AT = "rayft-cut-at"
+"""The header of a file that does not have all of an answer: how many rows it has."""
 
 
 async def asked(request: Request) -> Response:
@@ -34,10 +37,11 @@ async def asked(request: Request) -> Response:
         return maker(here.watched.known, name, moment, 0)()
 
     found, is_cut = await _while_here(request, questions.ask(sql, (*TABLES, "changes"), table))
+    headers = {CUT_AT: str(len(found))} if is_cut else None
     if given.get("format") == "arrow":
-        return Response(as_stream(found), media_type=ARROW)
+        return Response(await asyncio.to_thread(as_stream, found), headers=headers, media_type=ARROW)
     if given.get("format") == "parquet":
-        return Response(await asyncio.to_thread(_as_parquet, found), media_type="application/vnd.apache.parquet")
+        return Response(await asyncio.to_thread(_as_parquet, found), headers=headers, media_type=PARQUET)
     kinds = [str(one) for one in found.schema.types]
     return told({
         "moment": moment._asdict(), "columns": found.column_names, "types": kinds, "is_cut": is_cut,

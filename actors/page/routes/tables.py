@@ -12,7 +12,7 @@ from starlette.responses import Response
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.slices import Wanted, rows
 from actors.page.metadata.slices import chosen as rows_chosen
-from actors.page.metadata.spread import spread
+from actors.page.metadata.spread import left_out, spread
 from actors.page.routes.asking import cut, moment, number, place, text, told, wanted
 from actors.replay.columns.history import SCHEMA as CHANGES
 from actors.replay.columns.tables import SCHEMAS
@@ -105,8 +105,8 @@ async def heat(request: Request) -> Response:
         found = here.slices.table((*_reading(known), "heat", at.offset, at.time_ms), wish, make)
         brokers = [int(name[1:]) for name in found.column_names if name[0] == "b" and name[1:].isdigit()]
         return {
-            "total": len(found), "first": first, "brokers": brokers, "columns": found.column_names,
-            "rows": rows(found.slice(first, n)),
+            "total": len(found), "first": first, "brokers": brokers, "left_out": left_out(found),
+            "columns": found.column_names, "rows": rows(found.slice(first, n)),
         }  # fmt: skip
 
     return told({"moment": at._asdict(), **await here.worked(work)})

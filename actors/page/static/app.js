@@ -22,6 +22,7 @@ class App {
     this.route = this.read();
     this.shown = null;
     this.pulse = null;
+    this.changes = 0; // how often something has changed
     this.strip = new Strip((at) => this.set({ at }));
     this.health = h("a", { class: "state pill", href: "#/now" });
     this.what = h("span", { class: "what" });
@@ -170,12 +171,14 @@ class App {
     if (this.shown !== mine) return;
     const body = h("div", {});
     body.className = "contents";
+    const { at, changes } = this;
     try {
       const opened = await open(this, body);
       if (this.shown !== mine) return opened.close?.(); // another view was chosen meanwhile
       this.shown = opened;
       this.view.replaceChildren(this.notes, this.said, ...body.childNodes);
       this.shown.drawn?.();
+      if (this.at !== at || this.changes !== changes) this.shown.update?.(); // it was told too late for a view that was not there
     } catch (error) {
       if (this.shown === mine) fill(this.view, this.notes, this.said, [...body.childNodes], failed(error));
     }
@@ -243,11 +246,12 @@ class App {
   }
 
   take(pulse) {
-    const anew = !this.pulse || pulse.extent.reading !== this.pulse.extent.reading;
+    const isFirst = !this.pulse, anew = isFirst || pulse.extent.reading !== this.pulse.extent.reading;
     const grown = anew || pulse.extent.end !== this.pulse.extent.end;
     const changed = anew || pulse.extent.touched !== this.pulse.extent.touched || pulse.sentence !== this.pulse.sentence || pulse.findings !== this.pulse.findings || this.away;
     this.away = false;
     this.pulse = pulse;
+    if (changed && this.isNow) this.changes++;
     this.about = { ...this.about, ...pulse };
     this.what.textContent = this.cluster ? (this.about.live ? "" : "files") : `${this.about.live ? "Cluster" : "Files in"} ${this.about.name}`;
     this.what.title = this.about.name;
@@ -260,7 +264,7 @@ class App {
       this.moment = { ...pulse.moment, is_now: true };
       if (this.strip.flow) this.strip.show(this.moment, this.compared);
       this.shown?.pulse?.(pulse, changed);
-    }
+    } else if (anew && !isFirst) this.moved(); // another log: the same moment of it is another one
   }
 
   /** Draw the time anew, soon: an active controller writes records that change nothing twice a second. */

@@ -17,9 +17,9 @@ export async function open(app, root) {
   text.value = app.route.params.get("sql") ?? EXAMPLES[0][1];
   const examples = h("select", { "aria-label": "Examples", onchange: () => { if (examples.value) text.value = EXAMPLES[Number(examples.value)][1]; run(); } }, h("option", { value: "" }, "Examples"), EXAMPLES.map(([title], at) => h("option", { value: String(at) }, title)));
   const go = h("button", { class: "main", onclick: () => run() }, "Ask"), saves = ["Arrow", "Parquet"].map((one) => h("button", { onclick: () => download(one.toLowerCase()) }, `Save as ${one}`));
-  const said = h("span", { class: "soft", role: "status" }), out = h("div", {});
+  const said = h("span", { class: "soft", role: "status" }), unsaved = h("div", {}), out = h("div", {});
   const tables = h("details", {}, h("summary", {}, "Tables and columns"), h("p", { class: "soft" }, "…"));
-  root.append(h("div", { class: "view-head" }, h("h1", {}, "Ask"), h("span", { class: "soft" }, "SQL (DuckDB) over the tables of the moment. It can only read them.")), text, h("div", { class: "tools" }, go, examples, saves, said), out, tables);
+  root.append(h("div", { class: "view-head" }, h("h1", {}, "Ask"), h("span", { class: "soft" }, "SQL (DuckDB) over the tables of the moment. It can only read them.")), text, h("div", { class: "tools" }, go, examples, saves, said), unsaved, out, tables);
   ask("/tables").then((told) => fill(tables, h("summary", {}, "Tables and columns"), h("dl", { class: "pairs" }, Object.entries(told).map(([name, columns]) => [h("dt", {}, h("code", {}, name)), h("dd", { class: "soft" }, Object.keys(columns).join(", "))]))), () => null);
   let rows = null, chart = null;
 
@@ -31,6 +31,7 @@ export async function open(app, root) {
     app.route.params.set("sql", text.value);
     history.replaceState(null, "", app.link("ask", { sql: text.value.length < 1500 ? text.value : "" }));
     said.textContent = "asking …";
+    fill(unsaved);
     const begun = performance.now();
     try {
       const told = await answer();
@@ -75,12 +76,14 @@ export async function open(app, root) {
   }
 
   async function download(format) {
+    fill(unsaved);
     let link;
     try {
-      link = h("a", { href: URL.createObjectURL(await (await answered("/ask", {}, body(format))).blob()), download: `answer.${format}` });
+      const told = await answered("/ask", {}, body(format)), most = told.headers.get("rayft-cut-at");
+      link = h("a", { href: URL.createObjectURL(await told.blob()), download: `answer${most ? `-first-${most}-rows` : ""}.${format}` });
+      if (most) fill(unsaved, h("p", { class: "soft", role: "status" }, `${link.download} has the first ${many(Number(most), "row")} of more.`));
     } catch (error) {
-      shut();
-      return fill(out, failed(error));
+      return fill(unsaved, failed(error)); // the answer that is shown stays
     }
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);

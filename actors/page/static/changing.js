@@ -23,12 +23,15 @@ export function dialog(app, title, { words = "", fields = [], action, danger = f
   const said = h("div", { role: "status" }), id = `dialog-${++numbered}`;
   const go = h("button", { class: danger ? "main danger" : "main", type: "submit" }, action);
   const values = () => Object.fromEntries([...made].map(([name, one]) => [name, one.get()]));
-  const fits = () => { go.disabled = confirm !== null && confirm.get() !== typed; };
+  let acts = false;
+  const fits = () => { go.disabled = acts || (confirm !== null && confirm.get() !== typed); };
   confirm?.input.addEventListener("input", fits);
   fits();
   const submit = async (event) => {
     event.preventDefault();
-    go.disabled = true;
+    if (acts) return;
+    acts = true;
+    fits();
     fill(said, h("p", { class: "soft" }, "…"));
     try {
       const sentence = await act(values(), confirm?.get());
@@ -39,6 +42,7 @@ export function dialog(app, title, { words = "", fields = [], action, danger = f
     } catch (error) {
       box.open ? fill(said, failed(error)) : app.say(error); // it was closed before the answer came
     } finally {
+      acts = false;
       fits();
     }
   };
@@ -157,7 +161,7 @@ export function resetGroup(app, group) {
     words: "It must have no members: they would commit over it.", action: "Reset", extra: preview, fields: [
       { name: "place", label: "To", kind: "choice", options: PLACES }, { name: "which", label: "Which", hint: "" }, { name: "topics", label: "Topics or partitions", hint: "all that it has offsets for; else orders or orders:3" },
     ],
-    act: (given) => change("groups/reset", body(given)),
+    act: (given) => (tried.end(), change("groups/reset", body(given))),
   });
   const place = made.get("place"), which = made.get("which");
   const fits = () => { which.el.classList.toggle("hidden", !(place.get() in EXAMPLES)); which.input.placeholder = EXAMPLES[place.get()] ?? ""; };

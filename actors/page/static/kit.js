@@ -147,24 +147,28 @@ export function debouncedInput(props, act) {
 // ---- what opens beside
 
 let drawn = null;
+const escape = (event) => event.key === "Escape" && !document.querySelector("dialog[open]") && drawn.close();
+/** Closes what is open beside, and leaves the focus where it is. */
+export function shutDrawer() {
+  drawn?.el.remove();
+  drawn = null;
+  document.removeEventListener("keydown", escape);
+}
 export function drawer(title, ...children) {
-  const before = document.activeElement;
-  drawn?.remove();
+  const focused = document.activeElement, before = drawn?.el.contains(focused) ? drawn.before : focused;
+  shutDrawer();
   const close = () => {
-    drawn?.remove();
-    drawn = null;
-    document.removeEventListener("keydown", escape);
+    shutDrawer();
     before?.focus?.();
   };
-  const escape = (event) => event.key === "Escape" && close();
   const shut = h("button", { onclick: close, "aria-label": "Close" }, "Close");
   const body = h("div", {}, ...children);
-  drawn = h("aside", { class: "drawer", role: "dialog", "aria-label": title },
+  const el = h("aside", { class: "drawer", role: "dialog", "aria-label": title },
     h("div", { class: "drawer-head" }, h("h2", { class: "large" }, title), shut), body);
+  drawn = { el, before, close };
   document.addEventListener("keydown", escape);
-  document.body.append(drawn);
+  document.body.append(el);
   shut.focus();
   return { body, close };
 }
-export const shutDrawer = () => { drawn?.remove(); drawn = null; };
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -1,6 +1,6 @@
 // Partitions: how they are spread over brokers, a table over all of them, and the life of each.
 
-import { h, ask, count, state, drawer, fill, pairs, when, empty, failed, debouncedInput, css } from "./kit.js";
+import { h, ask, count, many, state, drawer, fill, pairs, when, empty, failed, debouncedInput, css, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 
 const ids = (list) => (list?.length ? list.join(" ") : "–");
@@ -14,9 +14,10 @@ export async function open(app, root) {
   const heat = params.get("as") === "heat";
   const tools = h("div", { class: "tools" }, search, heat ? null : where);
   const rows = heat ? heatMap(app) : table(app);
-  root.append(head, tools, ...(heat ? [key()] : []), rows.el);
+  root.append(head, tools, ...(heat ? [key(), rows.rest] : []), rows.el);
   await rows.begin();
-  return { update: () => rows.reload({ top: true }), pulse: (_, changed) => changed && rows.reload(), close: () => rows.close(), drawn: () => rows.lay() };
+  const reload = (top) => (rows.beside?.(), rows.reload({ top }));
+  return { update: () => reload(true), pulse: (_, changed) => changed && reload(false), close: () => rows.close(), drawn: () => rows.lay() };
 }
 
 function table(app) {
@@ -34,7 +35,7 @@ function table(app) {
       { name: "adding", title: "moving", min: 72, drop: 6, show: (row) => (row.adding.length || row.removing.length ? `+${row.adding.length} −${row.removing.length}` : "–") },
     ],
     load: (first, n, signal) => ask("/tables/partitions", { at: app.at, first, n, q: app.route.params.get("q"), where: app.route.params.get("where"), sort: app.route.params.get("sort"), columns: "topic,partition,leader,under_replicated,replicas,isr,leader_epoch,adding,removing" }, { signal }),
-    open: (row) => life(app, row.topic, row.partition),
+    open: (row) => (rows.beside = life(app, row.topic, row.partition)),
     nothing: () => (app.route.params.get("q") || app.route.params.get("where") ? "No partition is like that at this moment. Change the filter, or move in time." : "There was no partition at this moment."),
   });
   rows.begin = () => rows.reload();
@@ -53,8 +54,11 @@ function heatMap(app) {
     open: (row) => app.go("partitions", { q: row.topic }),
     nothing: "There was no partition at this moment, or no topic has this name.",
   });
+  rows.rest = h("p", { class: "soft hidden" });
   const named = rows.named.bind(rows);
   rows.named = (told) => {
+    rows.rest.classList.toggle("hidden", !told.left_out);
+    rows.rest.textContent = `${many(told.left_out, "broker")} with a higher number ${told.left_out === 1 ? "has" : "have"} no column here: all and missing count them too, and the table and Ask show them.`;
     const most = Math.max(1, ...told.rows.flatMap((row) => row.slice(4).map((cell) => cell[1] + cell[2])));
     rows.columns = [
       { name: "topic", min: 84, grow: 2 },
@@ -87,14 +91,16 @@ const WORDS = {
   topic: (row) => (row.new === null ? "the topic was deleted" : "the topic was created"),
 };
 
-export async function life(app, topic, partition) {
+/** Opens what is known of a partition at the moment that is shown. Returns what tells it anew, if it is still open. */
+export function life(app, topic, partition) {
   const { body } = drawer(`${topic}-${partition}`, h("p", { class: "soft" }, "…"));
-  try {
-    const told = await ask(`/partitions/${encodeURIComponent(topic)}/${partition}`, { at: app.at });
-    const one = told.state;
+  const load = newest(async (signal) => {
+    const told = await ask(`/partitions/${encodeURIComponent(topic)}/${partition}`, { at: app.at }, { signal });
+    const one = told.state, { moment } = told;
     const rows = told.rows.map((row) => Object.fromEntries(told.columns.map((name, at) => [name, row[at]]))).reverse();
     fill(body,
       pairs([
+        ["As of", `${moment.is_now ? "now" : `${when(moment.time_ms, true)} UTC`}, offset ${count(moment.offset)}`],
         ["Leader", one.leader === null ? state(true, "none") : `broker ${one.leader}, epoch ${count(one.leader_epoch)}`],
         ["Replicas", ids(one.replicas)], ["ISR", one.under_replicated ? state(true, ids(one.isr)) : ids(one.isr)],
         ...(one.elr.length ? [["Eligible leaders", ids(one.elr)]] : []),
@@ -107,7 +113,8 @@ export async function life(app, topic, partition) {
       told.total > rows.length ? h("p", { class: "soft" }, `${count(told.total - rows.length)} older changes are in Changes.`) : "");
     body.style.display = "grid";
     body.style.gap = "16px";
-  } catch (error) {
-    fill(body, failed(error));
-  }
+  });
+  const tell = () => body.isConnected && load().catch((error) => fill(body, failed(error)));
+  tell();
+  return tell;
 }

@@ -1,12 +1,16 @@
 """Answers that come late, or not at all, and words that mean two things: what the page makes of them, in a browser."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.page.metadata.recorded import Recorded
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records.scan import scan
 from tests.integration.page import walking
 from tests.integration.page.opened import Page, page
 from tests.integration.page.walking import Walker, chromium
@@ -166,7 +170,153 @@ def test_an_answer_that_cannot_be_saved_is_told(walker: Walker) -> None:
     for words in ("answered with 503", "does not answer"):
         walker.page.click("text=Save as Arrow")
         walker.until(f"document.querySelector('main .failed')?.innerText.includes({json.dumps(words)})")
+        assert walker.page.locator(".rows-row").count(), "the answer that was there is still right"
     assert [one for one in walker.wrong if "Failed to load" not in one and "503" not in one] == []
+
+
+@pytest.mark.parametrize(("rows", "name"), [(10_001, "answer-first-10000-rows.parquet"), (9, "answer.parquet")])
+def test_a_saved_answer_says_whether_it_is_all_of_it(walker: Walker, rows: int, name: str) -> None:
+    walker.go("ask", "Ask")
+    walker.page.fill("textarea", f"select unnest(range({rows})) as n")
+    with walker.page.expect_download() as saved:
+        walker.page.click("text=Save as Parquet")
+    assert saved.value.suggested_filename == name
+    assert ("has the first 10,000 rows of more" in walker.text()) == (rows > 10_000) and not walker.wrong
+
+
+def to_place(walker: Walker, place: int) -> None:
+    """Move the slider to one of its 400 places."""
+    walker.page.evaluate(
+        """(place) => {
+      const range = document.querySelector("input[type=range]");
+      range.value = place;
+      range.dispatchEvent(new Event("input"));
+    }""",
+        place,
+    )
+
+
+def test_a_view_that_is_opened_while_the_slider_moves_shows_the_moment_of_the_slider(walker: Walker) -> None:
+    held = Held(walker, "**/api/v1/tables/partitions?*", 1)
+    walker.page.evaluate("location.hash = '#/partitions'")
+    held.wait()
+    to_place(walker, 0)
+    walker.until("document.querySelector('.when .at').textContent.startsWith('As of')")
+    held.let_go()
+    walker.until("document.querySelector('main h1')?.textContent === 'Partitions'")
+    walker.until("document.querySelector('main').innerText.includes('There was no partition at this moment')")
+    assert not walker.wrong
+
+
+@pytest.fixture
+def growing(browser: Any, tmp_path: Path) -> Iterator[tuple[Walker, Path]]:
+    """A page of a log that was copied up to its middle."""
+    directory = tmp_path / LOG.name
+    shutil.copytree(LOG, directory)
+    file = directory / "00000000000000000000.log"
+    data = file.read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    file.write_bytes(data[: int(headers[len(headers) // 2]["position"])])
+    with page(str(directory)) as opened, browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        walker = Walker(context, opened)
+        walker.enter()
+        yield walker, file
+
+
+def test_what_changes_while_a_view_is_opened_is_shown(growing: tuple[Walker, Path]) -> None:
+    walker, file = growing
+    held = Held(walker, "**/api/v1/tables/changes?*", 1)
+    walker.page.evaluate("location.hash = '#/changes'")
+    held.wait()
+    answer = held.routes[0].fetch()
+    with file.open("ab") as grown:
+        grown.write((LOG / file.name).read_bytes()[file.stat().st_size :])
+    until = len(Recorded(LOG).changes())
+    for _ in range(100):
+        if walker.opened.get("/tables/changes", n=0)["total"] == until:
+            break
+        walker.page.wait_for_timeout(100)
+    walker.page.wait_for_timeout(1_000)  # the page hears it
+    held.routes[0].fulfill(response=answer)
+    walker.until(f"document.querySelector('.rows-foot')?.innerText.endsWith('of {until}')")
+    assert not walker.wrong
+
+
+def test_a_moment_of_another_log_is_shown_anew(growing: tuple[Walker, Path]) -> None:
+    walker, file = growing
+    walker.go("changes?at=100", "Changes")
+    before = walker.text(".rows-row")
+    headers, _, _ = scan(memoryview(file.read_bytes()), 0, file.stat().st_size, True)
+    data = bytearray(file.read_bytes())
+    for at, size in zip(headers["position"].tolist(), headers["size"].tolist(), strict=True):
+        for place in (27, 35):
+            time = int.from_bytes(data[at + place : at + place + 8]) + 3_600_000
+            data[at + place : at + place + 8] = time.to_bytes(8)
+        data[at + 17 : at + 21] = crc32c(bytes(data[at + 21 : at + size])).to_bytes(4)
+    (file.parent / "other").write_bytes(data)
+    (file.parent / "other").replace(file)
+    walker.until(f"document.querySelector('.rows-row').innerText !== {json.dumps(before)}")
+    assert not walker.wrong
+
+
+def test_what_is_open_of_a_partition_goes_with_the_slider_and_says_its_moment(walker: Walker) -> None:
+    walker.go("partitions", "Partitions")
+    walker.page.click(".rows-row")
+    walker.until("/As of\\s+now, offset/.test(document.querySelector('.drawer').innerText)")
+    to_place(walker, 399)
+    walker.until("document.querySelector('.when .at').textContent.startsWith('As of')")
+    offset = walker.page.evaluate("new URLSearchParams(location.hash.split('?')[1]).get('at')")
+    walker.until(f"document.querySelector('.drawer').innerText.includes('UTC, offset {int(offset):,}')")
+    held = Held(walker, "**/api/v1/partitions/**", 1)
+    to_place(walker, 398)
+    held.wait()
+    to_place(walker, 0)
+    walker.until("document.querySelector('.drawer').innerText.includes('There is no partition')")
+    held.let_go()
+    assert "There is no partition" in walker.text(".drawer"), "an answer of another moment came late"
+
+
+def test_brokers_without_a_column_are_told(walker: Walker) -> None:
+    def answer(route: Any) -> None:
+        told = route.fetch().json()
+        assert told["left_out"] == 0
+        route.fulfill(json={**told, "left_out": 7})
+
+    walker.go("partitions?as=heat", "Partitions")
+    assert "no column here" not in walker.text()
+    walker.page.route("**/api/v1/heat?*", answer)
+    walker.go("topics", "Topics")
+    walker.go("partitions?as=heat", "Partitions")
+    assert "7 brokers with a higher number have no column here" in walker.text() and not walker.wrong
+
+
+DRAWERS = """(count) => import("/kit.js").then((kit) => {
+  document.querySelector("nav a").focus();
+  for (let at = 0; at < count; at++) kit.drawer(`number ${at}`);
+})"""
+
+
+def test_a_key_closes_what_is_open_and_does_nothing_afterwards(walker: Walker) -> None:
+    """It moved the focus to where that was when something was opened that had been closed long ago."""
+    focus = "document.querySelectorAll('nav a')[{}].{}"
+    walker.page.evaluate(DRAWERS, 3)
+    assert walker.page.locator(".drawer").count() == 1
+    walker.page.keyboard.press("Escape")
+    assert walker.page.locator(".drawer").count() == 0
+    assert walker.page.evaluate(focus.format(0, "matches(':focus')")), "it is where it was before the first one"
+    walker.page.evaluate(DRAWERS, 1)
+    walker.page.evaluate("() => import('/kit.js').then((kit) => kit.shutDrawer())")
+    walker.page.evaluate(focus.format(3, "focus()"))
+    walker.page.keyboard.press("Escape")
+    assert walker.page.evaluate(focus.format(3, "matches(':focus')")) and not walker.wrong
+
+
+def test_a_key_closes_a_dialog_and_not_what_is_open_behind_it(walker: Walker) -> None:
+    walker.page.evaluate(DRAWERS, 1)
+    walker.page.evaluate(OPEN, "")
+    walker.page.keyboard.press("Escape")
+    walker.until("!document.querySelector('dialog')")
+    assert walker.page.locator(".drawer").count() == 1
 
 
 def test_a_kind_that_does_not_exist_is_the_first_one(walker: Walker) -> None:
@@ -180,7 +330,9 @@ def test_a_kind_that_does_not_exist_is_the_first_one(walker: Walker) -> None:
 OPEN = """(words) => import("/changing.js").then((changing) => {
   window.said = [];
   const app = { say: (one) => window.said.push(String(one)), shown: {} };
+  const act = () => new Promise((_, no) => { window.refuse = no; window.said.push("done"); });
   if (words === "reset") changing.resetGroup(app, "app");
+  else if (words === "typed") changing.dialog(app, "A thing", { action: "Do it", typed: "it", act });
   else changing.dialog(app, "A thing", { action: "Do it", act: () => new Promise((_, no) => { window.refuse = no; }) });
 })"""
 
@@ -264,6 +416,34 @@ def test_what_is_refused_behind_a_dialog_that_was_closed_is_told(walker: Walker)
     walker.page.evaluate("() => window.refuse(new Error('the cluster refuses'))")
     walker.until("window.said.length")
     assert walker.page.evaluate("window.said") == ["Error: the cluster refuses"]
+
+
+def test_what_is_being_done_is_not_done_twice(walker: Walker) -> None:
+    walker.page.evaluate(OPEN, "typed")
+    walker.page.fill("dialog input", "it")
+    walker.page.click("dialog >> text=Do it")
+    walker.page.fill("dialog input", "i")
+    walker.page.fill("dialog input", "it")
+    walker.page.keyboard.press("Enter")
+    assert walker.page.evaluate("window.said") == ["done"] and walker.page.is_disabled("dialog >> text=Do it")
+    walker.page.evaluate("() => window.refuse(new Error('the cluster refuses'))")
+    walker.until("document.querySelector('dialog').innerText.includes('the cluster refuses')")
+    assert walker.page.is_enabled("dialog >> text=Do it")
+
+
+def test_why_a_reset_was_refused_is_not_written_over_by_what_it_would_have_done(walker: Walker) -> None:
+    held = Held(walker, "**/api/v1/tried/groups/reset", 1)
+    walker.page.route(
+        "**/api/v1/changes/groups/reset", lambda route: route.fulfill(status=409, json={"error": "it has members"})
+    )
+    walker.page.evaluate(OPEN, "reset")
+    walker.page.click("text=What would it do?")
+    held.wait()
+    walker.page.click("dialog >> text=Reset")
+    walker.until("document.querySelector('dialog').innerText.includes('it has members')")
+    held.routes[0].fulfill(**tried([["orders", 0, 5, 9]]))
+    walker.page.wait_for_timeout(500)
+    assert "it has members" in walker.text("dialog") and "orders-0" not in walker.text("dialog")
 
 
 def test_a_dialog_does_not_outlive_its_view(walker: Walker) -> None:

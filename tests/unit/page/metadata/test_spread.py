@@ -3,11 +3,13 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.page.metadata.slices import rows
-from actors.page.metadata.spread import spread
+from actors.page.metadata import spread as module
+from actors.page.metadata.slices import Wanted, chosen, rows
+from actors.page.metadata.spread import left_out, spread
 from actors.replay.columns.tables import SCHEMAS
 
 BROKERS = st.lists(st.integers(0, 6), min_size=1, max_size=4, unique=True)
@@ -43,3 +45,15 @@ def test_a_row_for_each_topic_counts_what_each_broker_has(found: list[dict[str, 
         missing = sum(len(row["replicas"]) - len(row["isr"]) for row in mine)
         expected.append([topic, len(mine), missing, sum(row["leader"] is None for row in mine), *cells])
     assert rows(table) == expected
+
+
+def test_brokers_that_have_no_column_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BROKERS_MAX", 3)
+    found = [
+        {"topic": topic, "partition": 0, "leader": broker, "replicas": [broker, 9], "isr": [broker, 9]}
+        for broker, topic in enumerate("abcd")
+    ]
+    brokers, table = spread(pa.Table.from_pylist(found, SCHEMAS["partitions"]))
+    assert brokers == [0, 1, 2] and left_out(table) == 2
+    assert left_out(chosen(table, Wanted("partitions = 1", "b", "-topic"))) == 2
+    assert left_out(spread(SCHEMAS["partitions"].empty_table())[1]) == 0
