@@ -171,6 +171,9 @@ def _recovered(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int,
         _remove(log, leftovers)
         if log_start_offset > 0:
             truncate_fully(log, log_start_offset, now_ms)
+        else:  # a later start would take a snapshot of what is lost for one of what has come in its place
+            log.snapshots.drop_above(-1, segments=0)
+            log.refuse()
         if recovery_point > log.log_end_offset:
             log.generation += 1
             log.reach = recovery_point  # the checkpoints would have a start believe what is appended below it

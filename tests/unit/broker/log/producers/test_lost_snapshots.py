@@ -135,3 +135,22 @@ def test_what_a_start_has_cut_and_unlinked_tells_the_next_one_nothing() -> None:
     disk.crash(None, keeps=lambda change: "1.log" in change.old)
     again = killed(log, 5)
     assert again.damaged is None and again.log_start_offset <= 2 and again.log_end_offset >= 5
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_a_snapshot_of_a_log_of_which_all_files_are_lost_says_nothing_of_what_comes_in_their_place(short: bool) -> None:
+    """A transaction that was lost was open again behind the next start, and readers of what was committed waited for it."""
+    log = undecided()
+    disk, end_offset = log.disk, log.log_end_offset
+    assert isinstance(disk, VirtualDisk)
+    for path in [one for one in disk.files if one.endswith(".log")]:
+        disk.remove(path)
+    disk.fault = lambda operation, path: errno.EMFILE * (short and operation == "remove" and path.endswith(".snapshot"))
+    log = killed(log, log.recovery_point)
+    assert not log.producers.by_id
+    disk.fault = None
+    flush(log)
+    grow(log, end_offset + 1)
+    log = killed(log, 0)
+    assert log.log_end_offset == end_offset + 1 and not log.producers.by_id
+    assert log.producers.transactions.first_unstable > end_offset
