@@ -187,7 +187,10 @@ class Names:
         """Give the log's directory another name. Raises DiskFull, DiskFailed: it has its old name."""
         self.settle()
         self.disk.rename(self.directory, directory)
-        self._unlinks = {directory + path[len(self.directory) :]: None for path in self._unlinks}
+        # A job that was handed out looks where the log was, and finds nothing.
+        left, before = [*self._unlinks, *self._waiting], len(self.directory)
+        self._waiting.clear()
+        self._unlinks = {directory + path[before:]: None for path in left}
         self.directory = directory
         self.placed = False
         self.release()

@@ -21,7 +21,7 @@ from actors.broker.log.moving import SLICE_BYTES, Copied, Copy, MissingBatch, Mo
 from actors.broker.log.producers.markers import CONTROL, Marker
 from actors.broker.log.producers.markers import build as build_marker
 from actors.broker.log.recovery import recover
-from actors.broker.log.retention import drop_segments
+from actors.broker.log.retention import A_CHECK, drop_segments
 from actors.broker.log.truncation import Preparation, truncate_fully, truncate_to
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
@@ -97,6 +97,47 @@ def test_what_a_failed_cut_has_left_goes_under_the_name_that_the_directory_has_t
     for job in future.left_over():
         job()
     assert not [name for name in disk.names(future.directory) if name.endswith(".deleted")]
+
+
+def test_a_future_log_forgets_no_file_that_waits_to_be_unlinked_when_it_takes_the_place() -> None:
+    """The job that had it looked where the log had been: the files stayed until the next start."""
+    current, future = two()
+    for number in range(40):
+        put(current, build(timestamp_ms=1_000 + number))
+    flush(current)
+    move = Move(current, future)
+    move.begin(1_000)
+    while move.lag:
+        step(move)
+    current.delete_records(30)
+    finish(move)
+    jobs = [*move.jobs, *future.left_over()]
+    assert jobs
+    for job in jobs:
+        job()
+    assert not [name for name in future.disk.names(future.directory) if name.endswith(".deleted")]
+
+
+def test_a_look_drops_no_more_segments_than_a_check_of_retention_does() -> None:
+    """DeleteRecords of all records of a log with 4,000 segments took one turn a second, where it was on its way."""
+    current, future = two(segment_bytes=100)
+    for number in range(150):
+        put(current, build(timestamp_ms=1_000 + number))
+    flush(current)
+    move = Move(current, future)
+    move.begin(1_000)
+    while move.lag:
+        step(move)
+    current.delete_records(149)
+    before = len(future.segments)
+    assert before == 150
+    while len(future.segments) > 1:
+        step(move)
+        assert before - len(future.segments) <= A_CHECK
+        before = len(future.segments)
+        if move.stage is Stage.TAKEN:
+            break
+    assert future.log_start_offset == 149
 
 
 def finish(move: Move) -> None:
