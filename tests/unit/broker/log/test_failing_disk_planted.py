@@ -111,7 +111,9 @@ def empty_log_that_begins_anew_waits_for_nothing() -> Sequence[Patch]:
     anew = truncation.truncate_fully
 
     def hasty(log: PartitionLog, offset: int, now_ms: int = 0, *, inside: bool = False) -> Any:
-        return anew(log, offset, now_ms, inside=True)
+        jobs = anew(log, offset, now_ms, inside=True)
+        log.reach = 0
+        return jobs
 
     return [instead(enumeration, "truncate_fully", hasty)]
 
