@@ -304,7 +304,8 @@ def _all(servers: str, topic: str, ends: dict[int, int], timeout_s: float) -> li
     found: list[Seen] = []
     until = time.monotonic() + timeout_s
     try:
-        while any(place.offset < ends[place.partition] for place in _positions(consumer, topic)):
+        # It has no place in a partition from which it has not got anything yet.
+        while any(max(0, place.offset) < ends[place.partition] for place in _positions(consumer, topic)):
             if time.monotonic() > until:
                 raise TimeoutError(f"{topic} is not read to its end: {_positions(consumer, topic)} of {ends}")
             found += _got(consumer)

@@ -39,7 +39,7 @@ class Scene:
         file = self.folder / f"{name}.properties"
         file.write_text(
             f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
-            f"sasl.jaas.config=org.apache.kafka.common.security.{line};\nrequest.timeout.ms=8000\ndefault.api.timeout.ms=8000\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{line};\nrequest.timeout.ms=30000\ndefault.api.timeout.ms=120000\n"
         )
         return str(file)
 
