@@ -4,7 +4,7 @@ This file alone decides which message may leave before a sync and which only aft
 
 Rules:
 
-1. `send` holds messages that claim nothing durable: a leader's fetch answers, pre-votes, rejections.
+1. `send` holds messages that claim nothing durable: a leader's fetch answers; pre-votes and rejections of an epoch that is.
 2. A message that claims something durable (a vote, a voter's fetch, an announced epoch, an answer to an announcement)
    leaves after a sync that began when all that it claims had been written. If nothing is unsynced, it leaves at once.
 3. Syncs finish in the order in which they began.

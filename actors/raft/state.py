@@ -392,8 +392,10 @@ class Core:
         return self._serial
 
     def say(self, target: int, message: Message) -> None:
-        """Send a message at once, since it claims nothing durable."""
-        self.out.send.append((target, message))
+        """Send a message at once, since it claims nothing durable. But an epoch that a voter may have begun itself is told
+        by none before it is durable: an observer that knew it, and this voter not any more, would refuse the leader."""
+        begun = self.stands and self.log.durable_epoch < self.epoch
+        (self.out.claims if begun else self.out.send).append((target, message))
 
     def claim(self, target: int, message: Message) -> None:
         """Send a message once all that is written so far is durable."""

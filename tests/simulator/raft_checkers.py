@@ -1,8 +1,8 @@
 """The rules of the raft world. It is checked after every event, only where something changed.
 
 The names are those of Kafka's RaftEventSimulationTest where that has the same: SingleLeader, MonotonicEpoch,
-MonotonicHighWatermark,
-CommittedNeverChanges (ConsistentCommittedData), LeaderIsComplete, MajorityReachedHighWatermark, SnapshotAtLogStart.
+MonotonicHighWatermark, CommittedNeverChanges (ConsistentCommittedData), LeaderIsComplete, MajorityReachedHighWatermark,
+SnapshotAtLogStart. ToldEpochIsDurable is of this project, whose disks are not waited for.
 Where voters change, `raft_change_checkers.py` has more.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from actors.ports import Batch
 from actors.raft import Role, SnapshotId
+from actors.raft.messages import Message
 from tests.simulator.raft_change_checkers import ChangeCheckers
 from tests.simulator.raft_violation import Violation
 
@@ -45,6 +46,8 @@ class Checkers:
         self.places: dict[int, int] = {}
         """Base offset -> index in `committed`."""
         self.seen: dict[int, Seen] = {}
+        self.durable_epoch = 0
+        """The highest epoch that was in a quorum-state on a disk when something was told."""
         self.changes = ChangeCheckers(world) if world.changing else None
 
     def started(self, replica: "Replica") -> None:
@@ -56,6 +59,16 @@ class Checkers:
         self.seen[replica.key.id] = Seen(raft.epoch, raft.high_watermark)
         if self.changes is not None:
             self.changes.started(replica)
+
+    def tells(self, source: int, message: Message) -> None:
+        """An epoch that is told will be known to somebody again, whoever ends now: an observer keeps what it was told, and
+        would refuse each leader of an earlier one."""
+        epoch = getattr(message, "epoch", 0)
+        if epoch > self.durable_epoch:
+            on_disk = (replica.disk.durable.hard.epoch for replica in self.world.replicas.values())
+            self.durable_epoch = max(self.durable_epoch, *on_disk)
+            if epoch > self.durable_epoch:
+                raise Violation("ToldEpochIsDurable", f"{source} tells {message}, {self.durable_epoch} is on a disk")
 
     def crashed(self, replica: "Replica") -> None:
         """A majority of the original voters still holds what is committed."""

@@ -33,13 +33,22 @@ def _at_once(kind: type) -> Any:
     claim = Core.claim
 
     def say(core: Core, target: int, message: Any) -> None:
-        (Core.say if isinstance(message, kind) else claim)(core, target, message)
+        (_say if isinstance(message, kind) else claim)(core, target, message)
 
     return patch.object(Core, "claim", say)
 
 
+def _say(core: Core, target: int, message: Any) -> None:
+    core.out.send.append((target, message))
+
+
 def _vote_without_sync() -> Any:
     return _at_once(VoteResponse)
+
+
+def _epoch_without_sync() -> Any:
+    """An epoch that a candidate has begun is in its answers before it is on its disk."""
+    return patch.object(Core, "say", _say)
 
 
 def _fetch_without_sync() -> Any:
@@ -134,6 +143,7 @@ def _stale_candidate_wins() -> Any:
 
 PLANTED: dict[str, Callable[[], Any]] = {
     "vote without sync": _vote_without_sync,
+    "epoch without sync": _epoch_without_sync,
     "fetch without sync": _fetch_without_sync,
     "high watermark of an old epoch": _high_watermark_of_old_epoch,
     "leader counts what is not synced": _leader_counts_unsynced,

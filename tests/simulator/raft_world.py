@@ -327,6 +327,7 @@ class World:
         return self.random.randint(0, 1)
 
     def send(self, source: int, target: int, message: Message) -> None:
+        self.checkers.tells(source, message)
         if self.history is not None:
             self.note(f"{source} -> {target} {message}")
         if target == CLIENT:

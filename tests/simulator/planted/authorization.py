@@ -70,13 +70,13 @@ def deleted_rules_stay_in_the_index() -> Sequence[Patch]:
 @mistake("guarded")
 def rules_of_a_snapshot_are_not_in_the_index() -> Sequence[Patch]:
     """A broker that begins at a snapshot knows the rules that were changed since."""
-    load = BrokerRole.load
+    loaded = BrokerRole.loaded
 
-    def forgetful(self: BrokerRole, *arguments: Any) -> None:
-        load(self, *arguments)
+    def forgetful(self: BrokerRole) -> Iterator[None]:
+        yield from loaded(self)
         self.cache.image.rules = RuleIndex()
 
-    return [instead(BrokerRole, "load", forgetful)]
+    return [instead(BrokerRole, "loaded", forgetful)]
 
 
 @mistake("guarded")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.raft import EPOCH_MAX, HardState, Role, RunsTwice
-from actors.raft.messages import EndQuorumEpochRequest, Error, FetchResponse, VoteRequest, VoteResponse
+from actors.raft import EPOCH_MAX, NO_LEADER, HardState, Role, RunsTwice
+from actors.raft.messages import EndQuorumEpochRequest, Error, FetchRequest, FetchResponse, VoteRequest, VoteResponse
 from tests.unit.raft.replica import KEYS, LIMITS, Replica
 
 LOG = {"log": [(3, 0)], "end_offset": 10}
@@ -41,6 +41,20 @@ def test_an_epoch_has_one_vote_which_is_durable_before_it_is_told() -> None:
     assert replica.asked(ask(5)).granted, "the same candidate may ask again"
     assert not replica.asked(ask(5, 3), 3).granted
     assert replica.asked(ask(6, 3), 3).granted
+
+
+def test_an_epoch_that_a_candidate_begins_is_durable_before_it_is_told() -> None:
+    """An observer that knew it would refuse the leader of the one before, where the candidate comes back without it."""
+    replica = Replica(hard=HardState(3), **LOG)
+    asked = next(one for _, one in replica.run(LIMITS.election_timeout_ms) if isinstance(one, VoteRequest))
+    replica.step(VoteResponse(asked.serial, Error.NONE, NO_LEADER, 3, True), synced=False)
+    assert (replica.raft.role, replica.raft.epoch) == (Role.CANDIDATE, 4)
+    question = FetchRequest(0, KEYS[4], 3, 10, 3, 10, 500, 1 << 20)
+    assert replica.step(question, 4, synced=False) == []
+    assert [(to, one.epoch) for to, one in replica.taken[-1].after_sync if isinstance(one, FetchResponse)] == [(4, 4)]
+    for token in replica.held:
+        replica.raft.synced(token)
+    assert [(to, one.epoch) for to, one in replica.step(question, 4) if isinstance(one, FetchResponse)] == [(4, 4)]
 
 
 def test_no_vote_where_the_leader_of_the_epoch_is_known() -> None:
