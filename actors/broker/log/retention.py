@@ -9,7 +9,9 @@ This file alone decides about deletion. Rules:
 4. When even the last segment is too old, the log rolls before that one is deleted, so that its end offset is never lost. The
    others go first: on a full disk nothing else makes room for the new file.
    A segment is deleted only in front of one whose file is durable. A power cut could keep that all in front have left, and
-   not that the file has come: the log would begin at 0, and give its offsets to other records.
+   not that the file has come: the log would begin at 0, and give its offsets to other records. So is what else only the
+   records said: the producers, whose next batches would be refused, and the leader epochs. Where there is no room for
+   that the file has to do.
 5. A check deletes no more than `A_CHECK` segments: each takes a few tenths of a millisecond, and a log may have thousands.
 6. Files are renamed to `.front.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
 """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.log import log as log_of
-from actors.broker.log import recovery, truncation
+from actors.broker.log import recovery, retention, truncation
 from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import producers
@@ -13,6 +13,7 @@ from actors.broker.replication import reading
 from actors.broker.replication.partition import Assignment, Became, Partition
 from actors.node.roles.broker.log import log_loader
 from actors.node.roles.broker.log.log_manager import LogManager
+from actors.node.roles.broker.log.log_retention import LogRetention
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed, SyncClass
@@ -232,3 +233,29 @@ def batch_between_two_others_not_stored() -> Sequence[Patch]:
         return append(log, data, now_ms, **more)
 
     return [instead(PartitionLog, "append_fetched", gappy)]
+
+
+@mistake("idle")
+def segment_gone_in_front_of_a_file_that_may_be_lost() -> Sequence[Patch]:
+    """A log of which all is too old loses its last segment before the empty one is durable: behind a power cut it begins at
+    0."""
+
+    def delete(log: PartitionLog, count: int, now_ms: int) -> Any:
+        if count < len(log.segments):
+            return retention.drop_segments(log, count), []
+        jobs = retention.drop_segments(log, count - 1)
+        log.roll(now_ms)
+        return jobs + retention.drop_segments(log, 1), []
+
+    return [instead(retention, "_delete", delete)]
+
+
+@mistake("idle")
+def producers_gone_with_the_last_records() -> Sequence[Patch]:
+    """The last records of a log go before it is durable what their producers have sent: behind a power cut the next batch is
+    refused."""
+
+    def sync(checks: LogRetention, replicas: Any, partition: Partition, log: PartitionLog, behind: Any) -> None:
+        checks._sync(partition, log, behind)
+
+    return [instead(LogRetention, "_flush", sync)]

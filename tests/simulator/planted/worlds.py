@@ -129,6 +129,7 @@ VOTERS = {
     "split vote": 4, "short reigns": 4, "one controller stays down": 5, "controllers lose power": 4, "kill": 1,
     "controller alone": 1,
 }  # fmt: skip
+IDLE = {"all brokers lose power": 6, "kill": 6}
 OUTPACED = {"leader outpaced": 6, "one controller stays down": 1}
 RECREATED = {
     "follower freezes": 6, "slow proposals": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
@@ -236,6 +237,18 @@ def _relocated(seed: int) -> Shape:
     compacted = (simulation.compacted_topic("k0", 1, 3, 900, retention_ms=60_000),)
     shape = _shape("relocated", topics, BY_HALF | config, purge=bool(choose.randrange(2)), churn=True)(seed)
     return shape._replace(directories=2, compacted=compacted, relocated=True)
+
+
+def _idle(seed: int) -> Shape:
+    """A topic whose producers pause for so long that everything of it is too old again and again, on slow disks, where all
+    brokers lose power at once."""
+    old = {"cleanup.policy": "delete", "retention.ms": "400"}
+    config = {
+        "log.retention.check.interval.ms": "700", "log.initial.task.delay.ms": "0", "log.flush.interval.messages": "1",
+        "log.segment.delete.delay.ms": "500",
+    }  # fmt: skip
+    found = _shape("idle", [_topic("t0", 1, 3, 1)], config, producers=1)(seed)
+    return found._replace(compacted=(simulation.compacted_topic("k0", 4, 1, 100_000, **old),))
 
 
 _members = _shape(
@@ -601,6 +614,14 @@ WORLDS: dict[str, Kind] = {
         keyed_pause_ms=120,
         begun=failing_disks.often,
         simulation=failing_disks.OnFailingDisks,
+    ),
+    "idle": Kind(
+        _idle,
+        partial(AimedFaults, menu=IDLE),
+        faulty_ms=25_000,
+        pause_ms=(200, 1_200),
+        keyed_pause_ms=2_000,
+        sync_us=(100_000, 400_000),
     ),
     "quiet": Kind(
         _shape("quiet", [THREE, PAIR], REBALANCED),

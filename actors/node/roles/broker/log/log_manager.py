@@ -257,7 +257,7 @@ class LogManager:
             self._retention_ms = now.mono_ms + self._retention_interval_ms
             self._retention.check(replicas.written())
         if self._retention.gathers and not self.closing:
-            self._retention.go_on()
+            self._retention.go_on(replicas)
         if now.mono_ms >= self._expiration_ms:
             self._expiration_ms = now.mono_ms + self._expiration_interval_ms
             silence_ms = self._cache.value("producer.id.expiration.ms")

@@ -1,6 +1,7 @@
 """Retention of many logs: what is under way at once, whose directory a failure is charged to, what a stop waits for."""
 
 import errno
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.node.roles.broker.log import log_retention
+from actors.node.roles.broker.log.log_retention import LogRetention
 from actors.ports import DiskFailed, DiskFull
 from tests.simulator.disk import VirtualDisk
 from tests.unit.node.roles.broker.lab import Facade, Lab
@@ -18,17 +20,15 @@ SETTINGS = {"log.retention.check.interval.ms": str(CHECK_MS), "log.initial.task.
 
 
 class Syncs:
-    """The syncs that retention asks for: of files by themselves. They end when the test says so."""
+    """The syncs by which retention flushes a log. They end when the test says so."""
 
     def __init__(self, node: Facade) -> None:
         self.held: list[Callable[[Any], None]] = []
-        self.files: list[str] = []
         sync = node.runtime.sync
 
         def asked(files: Sequence[Any], replacements: Sequence[Any], then: Callable[[Any], None], **more: Any) -> None:
-            if files and not replacements:
+            if sys._getframe(1).f_code in (LogRetention._flush.__code__, LogRetention._sync.__code__):
                 self.held.append(then)
-                self.files += [file.path for file in files]
             else:
                 sync(files, replacements, then, **more)
 
