@@ -72,7 +72,8 @@ def maker(known: Knows, name: str, at: Moment, since: int) -> Callable[[], pa.Ta
     def changes() -> pa.Table:
         found = known.changes()
         found = found.filter(pc.greater_equal(found["offset"], since)) if since else found
-        return found if at.is_now else found.filter(pc.less(found["offset"], at.offset))
+        goes_beyond = len(found) > 0 and found["offset"][-1].as_py() >= at.offset  # the log may have grown meanwhile
+        return found.filter(pc.less(found["offset"], at.offset)) if goes_beyond else found
 
     return changes
 

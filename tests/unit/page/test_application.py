@@ -13,7 +13,7 @@ from actors.page.application import application
 from actors.page.guard import Access, Guard
 from actors.page.metadata.recorded import Recorded
 from actors.page.query import question
-from actors.page.routes import groups, overview
+from actors.page.routes import groups, overview, tables
 from actors.page.routes.asking import told
 from actors.page.shown import Slot
 from actors.page.watched import Watched
@@ -134,6 +134,33 @@ def test_of_another_log_that_ends_at_the_same_offset_and_time_nothing_is_kept(tm
     recorded._anew()
     after = told(page)
     assert before["moment"] == after["moment"] and before != after == told(expected)
+
+
+def test_changes_that_come_while_a_table_is_made_are_behind_its_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were in the answer, and for as long as that was kept in each answer about that offset."""
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(data[: int(headers[200]["position"])])
+    recorded = Recorded(directory)
+    page, make = of(recorded), tables.maker
+
+    def grows(*given: Any) -> Any:
+        (directory / NAME).write_bytes(data)
+        recorded.refresh()
+        return make(*given)
+
+    monkeypatch.setattr(tables, "maker", grows)
+    _, now = asyncio.run(ask(page, "/api/v1/tables/changes"))
+    end = int(headers[200]["base_offset"])
+    place = now["columns"].index("offset")
+    assert now["moment"]["offset"] == end and all(row[place] < end for row in now["rows"])
+    assert recorded.extent().end == 1237
+    _, then = asyncio.run(ask(page, f"/api/v1/tables/changes?at={end}"))
+    assert then["rows"] == now["rows"] and then["total"] == now["total"] == len(now["rows"]) > 0
 
 
 def _another(tmp_path: Path, directory: Path) -> Path:
