@@ -1,6 +1,6 @@
 // Settings: what is set in the metadata at a moment, the levels of features, and what differs between running brokers.
 
-import { h, ask, panel, plainTable, num, as, empty, fill, failed, debouncedInput, many } from "./kit.js";
+import { h, ask, panel, plainTable, num, as, empty, fill, failed, debouncedInput, many, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 import { brokerSetting } from "./changing.js";
 
@@ -16,10 +16,11 @@ export async function open(app, root) {
   const search = debouncedInput({ placeholder: "Find", "aria-label": "Find", value: param("q") }, (q) => app.set({ q }));
   root.append(h("div", { class: "view-head" }, h("h1", {}, "Settings"), h("span", { class: "soft" }, "Values that are secret are hidden.")), h("div", { class: "tools" }, search, app.about.may_change && h("button", { class: "acts", onclick: () => brokerSetting(app) }, "Change a setting of brokers")), rows.el, h("div", { class: "grid" }, features, differing));
 
-  const load = async () => {
-    const told = await ask("/tables/features", { at: app.at, n: 200 });
+  const load = newest(async (signal) => {
+    const told = await ask("/tables/features", { at: app.at, n: 200 }, { signal });
     fill(features, h("h2", {}, "Features"), told.rows.length ? plainTable(["feature", num("level")], told.rows.map(([name, level]) => [as(h("span", { class: "mono" }, name)), num(level)])) : empty("No feature is finalized at this moment."));
-  };
+  });
+  const tell = () => load().catch((error) => fill(features, h("h2", {}, "Features"), failed(error)));
   const compare = async () => {
     const title = h("h2", {}, "What differs between brokers");
     if (!app.about.live) return fill(differing, title, empty("Files of nodes' settings are not in the log: a running cluster tells them."));
@@ -34,6 +35,6 @@ export async function open(app, root) {
     }
   };
   compare();
-  await Promise.all([rows.reload(), load()]);
-  return { update: () => (rows.reload({ top: true }), load(), compare()), pulse: (_, changed) => changed && (rows.reload(), load()), close: () => rows.close(), drawn: () => rows.lay() };
+  await Promise.all([rows.reload(), tell()]);
+  return { update: () => (rows.reload({ top: true }), tell(), compare()), pulse: (_, changed) => changed && (rows.reload(), tell()), close: () => (load.end(), rows.close()), drawn: () => rows.lay() };
 }

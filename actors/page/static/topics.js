@@ -162,7 +162,8 @@ async function records(app, root, name) {
     source.onerror = async () => {
       if (!source) return;
       end("failed");
-      const answer = await ask(`/topics/${encodeURIComponent(name)}`).then(() => null, (error) => error);
+      const mine = found, answer = await ask(`/topics/${encodeURIComponent(name)}`).then(() => null, (error) => error);
+      if (mine !== found) return; // it was read anew meanwhile
       rows.message.replaceChildren(failed(answer ?? new Error("The reading ended before it was done: read again. If too many readings are under way, stop one.")));
     };
   }
@@ -223,8 +224,8 @@ async function offsets(app, root, name) {
 async function settings(app, root, name) {
   const box = panel("", "");
   root.append(box);
-  const load = async () => {
-    const told = (await ask(`/topics/${encodeURIComponent(name)}`)).settings;
+  const load = newest(async (signal) => {
+    const told = (await ask(`/topics/${encodeURIComponent(name)}`, {}, { signal })).settings;
     if (!told) return fill(box, empty("The cluster does not tell this topic's settings: DESCRIBE_CONFIGS may not be granted."));
     const own = told.filter((one) => one[2] === "topic"), others = told.filter((one) => one[2] !== "topic");
     const may = app.mayChange;
@@ -232,7 +233,7 @@ async function settings(app, root, name) {
     const table = (some) => plainTable(["setting", "value", h("span", { class: "wide" }, "from"), ...(may ? [""] : [])], some.map(([key, value, source]) => [as(h("span", { class: "mono setting" }, key)), as(h("span", { class: "word" }, value === null || value === "" ? "–" : value)), as(h("span", { class: "wide" }, source)), ...acts(key, value, source)]));
     const add = may && h("div", { class: "tools acts" }, h("button", { onclick: () => changing.setSetting(app, name) }, "Set another one"));
     fill(box, add, h("h2", {}, "Set for this topic"), own.length ? table(own) : empty("Nothing: it has what the brokers have."), h("h2", {}, "From the brokers and defaults"), table(others));
-  };
+  });
   await load();
-  return { update: () => load().catch((error) => fill(box, failed(error))) };
+  return { update: () => load().catch((error) => fill(box, failed(error))), close: () => load.end() };
 }

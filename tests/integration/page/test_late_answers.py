@@ -1,6 +1,8 @@
 """Answers that come late, or not at all, and words that mean two things: what the page makes of them, in a browser."""
 
+import contextlib
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -323,6 +325,89 @@ def test_a_kind_that_does_not_exist_is_the_first_one(walker: Walker) -> None:
     walker.go("security?kind=constructor", "Security")
     walker.until("document.querySelector('main').innerText.includes('There is no access rule')")
     assert not walker.wrong
+
+
+def test_features_of_another_moment_that_come_late_are_not_shown(walker: Walker) -> None:
+    walker.go("settings", "Settings")
+    walker.until("document.querySelector('main').innerText.includes('metadata.version')")
+    held = Held(walker, "**/api/v1/tables/features?*n=200*", 1)
+    to_place(walker, 0)
+    held.wait()
+    to_place(walker, 400)
+    walker.page.wait_for_timeout(500)
+    with contextlib.suppress(Exception):  # the page may have given up the question
+        held.let_go()
+    walker.page.wait_for_timeout(500)
+    assert "metadata.version" in walker.text() and not walker.wrong
+
+
+# ---- topics: as if there were a cluster
+
+
+@pytest.fixture
+def live(walker: Walker) -> Walker:
+    """A page that takes its files for a cluster."""
+    walker.page.route(
+        re.compile("/api/v1$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "live": True, "kind": "cluster"}),
+    )
+    walker.page.reload()
+    walker.page.wait_for_selector("h1")
+    return walker
+
+
+def test_why_a_reading_ended_is_not_told_of_the_next_one(live: Walker) -> None:
+    record = {
+        "timestamp": 0,
+        "partition": 0,
+        "offset": 5,
+        "key": None,
+        "value": {"size": 1, "text": "x"},
+        "headers": [],
+    }
+    read = f"event: records\ndata: {json.dumps([record])}\n\nevent: end\ndata: {{}}\n\n"
+    readings = [{"content_type": "text/event-stream", "body": read}]
+    fails = [True]
+    live.page.route(
+        "**/api/v1/topics/t1/records?*",
+        lambda route: route.abort() if fails and fails.pop() else route.fulfill(**readings[0]),
+    )
+    held: list[Any] = []
+    live.page.route(re.compile("/api/v1/topics/t1$"), lambda route: held.append(route))
+    live.page.evaluate("location.hash = '#/topics/t1'")
+    live.until("document.querySelector('main span[role=status]')?.textContent.startsWith('failed')")
+    live.page.click("button.main >> text=Read")
+    live.until(
+        "document.querySelector('.rows-row') && document.querySelector('main').innerText.includes('read: 1 record')"
+    )
+    held[0].fulfill(json={"rows": [], "settings": []})
+    live.page.wait_for_timeout(500)
+    assert not live.page.locator("main .failed").count()
+
+
+def test_settings_that_come_late_do_not_take_the_place_of_newer_ones(live: Walker) -> None:
+    held: list[Any] = []
+    live.page.route(re.compile("/api/v1/topics/t1$"), lambda route: held.append(route))
+
+    def answer(at: int, value: str) -> None:
+        for _ in range(100):
+            if len(held) > at:
+                break
+            live.page.wait_for_timeout(50)
+        held[at].fulfill(json={"rows": [], "settings": [["retention.ms", value, "topic"]]})
+
+    live.page.evaluate("location.hash = '#/topics/t1?tab=settings'")
+    answer(0, "first")
+    live.until("document.querySelector('main').innerText.includes('first')")
+    to_place(live, 398)
+    live.page.wait_for_timeout(500)
+    to_place(live, 399)
+    answer(2, "third")
+    live.until("document.querySelector('main').innerText.includes('third')")
+    with contextlib.suppress(Exception):  # the page may have given up the question
+        answer(1, "second")
+    live.page.wait_for_timeout(500)
+    assert "third" in live.text() and "second" not in live.text()
 
 
 # ---- dialogs: of a page that may change things, without a cluster
