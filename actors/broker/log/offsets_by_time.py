@@ -99,7 +99,7 @@ class TimeSearch(NamedTuple):
         return largest
 
     def _search(self, segment: Segment, index: SegmentIndex, timestamp: int) -> Steps[TimeOffset | None]:
-        offset = max(index.times.lookup(timestamp)[1], self.lower_offset)
+        offset = max(segment.search_from(timestamp, index), self.lower_offset)
         for data, found in pieces(segment, segment.near(offset, index, cold=True) or 0):
             yield Step(len(data), len(data))
             late = (found["max_timestamp"] >= timestamp) & (found["last_offset"] >= self.lower_offset)

@@ -11,7 +11,8 @@ This file alone touches those three files; `transaction_index.py` has the fourth
 4. A read ends at the end of a batch, never inside one.
 5. An entry of the offset index counts where the batch to which it points ends with its offset, or before: Apache Kafka
    before 4.0 made one for all batches that it appended together, with the place of the first and the offset of the last one
-   (`near`). A bit of the file may have rotted: a reader would pass records over, or a cut would take too much or too little.
+   (`near`). One of the time index counts where its batch has that time (`search_from`). A bit of the file may have rotted: a
+   reader would pass records over, or a cut would take too much or too little.
 """
 
 from bisect import bisect_right
@@ -54,6 +55,8 @@ ORDERS = {
 """The order in which a segment's files get a suffix."""
 TIME_BYTES = 1 << 16
 """How much of a file is read at a time to find the batch of a time."""
+TIME_TRIES = 8
+"""How many entries of a time index are held against the log before nothing of it counts."""
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time, except for a single batch that is larger."""
 
@@ -458,14 +461,25 @@ class Segment:
                 last = file.read_cold(file.size - TIME_ENTRY_SIZE, TIME_ENTRY_SIZE) if whole else None
             finally:
                 file.close()
-            if last is not None and self._has_time(_int(last[:8]), self.base_offset + _int(last[8:])):
-                return _int(last[:8])
+            if last is not None:
+                timestamp, offset = _int(last[:8]), self.base_offset + _int(last[8:])
+                if self._has_time(timestamp, offset, self._near_in_file(offset)):
+                    return timestamp
         # It is not offered: nobody reads this segment, and no cache would count it.
         return self._scanned_index().max_timestamp
 
-    def _has_time(self, timestamp: int, offset: int) -> bool:
-        """Whether a time is the largest one of the batch that holds an offset. Blocking."""
-        position, wanted = self._near_in_file(offset), TIME_BYTES
+    def search_from(self, timestamp: int, index: SegmentIndex) -> int:
+        """An offset in front of which no record is as late as that. Blocking."""
+        for _ in range(TIME_TRIES):
+            named, offset = index.times.lookup(timestamp)
+            if named < 0 or self._has_time(named, offset, self.near(offset, index, cold=True) or 0):
+                return offset
+            timestamp = named - 1
+        return self.base_offset
+
+    def _has_time(self, timestamp: int, offset: int, position: int) -> bool:
+        """Whether a time is the largest one of the batch that holds an offset, at that position or behind it. Blocking."""
+        wanted = TIME_BYTES
         while (left := self.log.size - position) > 0:
             try:
                 found = columns(self.log.read_cold(position, min(wanted, left)))

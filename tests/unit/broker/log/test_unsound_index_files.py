@@ -333,3 +333,23 @@ def test_what_is_not_in_memory_of_a_log_does_not_make_a_cut_read_more_in_the_loo
     assert prepare_cut(log, 110) is not None
     log.disk.cold = None
     assert prepare_cut(log, 25) is None
+
+
+def test_a_bit_that_has_rotted_in_a_time_index_hides_no_record_from_a_search() -> None:
+    """Who asked for the first record of a time was sent behind it."""
+    begin_ms = 1_700_000_000_000
+    log = new(index_interval_bytes=200, **SMALL)
+    for number in range(60):
+        put(log, build(size=number % 50, timestamp_ms=begin_ms + 1_000 * number))
+    stop(log)
+    log = reopen(log, clean=True).log
+    assert isinstance(log.disk, VirtualDisk)
+    data = log.disk.files[log.segments[1].path(TIME_INDEX)].data
+    for bit in range(8 * len(data)):
+        data[bit // 8] ^= 1 << bit % 8
+        log.segments[1].last_timestamp = None
+        for offset in range(log.segments[1].base_offset, log.segments[2].base_offset):
+            search = log.offset_for_time(begin_ms + 1_000 * offset)
+            assert isinstance(search, TimeSearch)
+            assert (found := search()) is not None and found.offset == offset, bit
+        data[bit // 8] ^= 1 << bit % 8
