@@ -15,7 +15,6 @@ Words: below `cleaned_offset` a log is clean, one record of each key is left the
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from actors.broker.log.log import SPAN_MAX, PartitionLog
@@ -57,7 +56,7 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
     clean = dirty = 0
     began_ms = now_ms
     uncleanable = log.log_end_offset
-    for segment, end in zip(log.segments, ends(log), strict=True):
+    for place, (segment, end) in enumerate(zip(log.segments, ends(log), strict=True)):
         uncleanable = segment.base_offset
         if segment is log.active or end > min(upper_offset, log.checkpointed_offset):
             break
@@ -65,12 +64,10 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
             clean += segment.size
             continue
         if settings.min_compaction_lag_ms > 0:
-            newest = segment.max_timestamp()
-            if newest is None:
-                unknown = (one for one in log.segments if one.max_timestamp() is None)
-                warm += [partial(one.max_timestamp, cold=True) for one in islice(unknown, WARM_MAX)]
+            if segment.max_timestamp() is None:
+                warm.append(partial(_learn_times, log.segments[place : place + WARM_MAX], now_ms, settings))
                 break
-            if now_ms - (newest if newest >= 0 else segment.appended_ms) < settings.min_compaction_lag_ms:
+            if _young(segment, now_ms, settings):
                 break
         first = segment.first_timestamp
         if first is None and segment.size and settings.max_compaction_lag_ms < 1 << 62:
@@ -80,6 +77,19 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
         dirty += segment.size
     delay_ms = max(0, now_ms - settings.max_compaction_lag_ms - began_ms)
     return Cleanable(first_dirty, uncleanable, clean, dirty, delay_ms, tuple(warm))
+
+
+def _young(segment: Segment, now_ms: int, settings: TopicSettings) -> bool:
+    newest = segment.max_timestamp()
+    return newest is None or now_ms - (newest if newest >= 0 else segment.appended_ms) < settings.min_compaction_lag_ms
+
+
+def _learn_times(segments: Sequence[Segment], now_ms: int, settings: TopicSettings) -> None:
+    """Read the last times of segments, up to the first that stays as it is. Blocking."""
+    for segment in segments:
+        segment.max_timestamp(cold=True)
+        if _young(segment, now_ms, settings):
+            break
 
 
 def due(log: PartitionLog, found: Cleanable) -> bool:

@@ -197,6 +197,23 @@ def test_what_a_look_does_not_know_is_read_by_jobs() -> None:
     assert looks and due(log, found) and found.first_uncleanable == log.segments[-1].base_offset
 
 
+def test_of_what_is_clean_no_time_is_read() -> None:
+    """Behind a start the times of all segments were read from the first one on, some at each look: that of what was to be
+    cleaned came last."""
+    log = filled(600, min_compaction_lag_ms=10)
+    log = reopen(log, recovery_point=600).log
+    for segment in log.segments[:-1]:
+        segment.index = segment.last_timestamp = None
+    clean = len(log.segments) - 4
+    log.cleaned_offset, log.checkpointed_offset, looks = log.segments[clean].base_offset, 600, 0
+    while (found := cleanable(log, 600, NOW + 10)).warm:
+        assert len(found.warm) == 1
+        looks += 1
+        found.warm[0]()
+    assert clean > 70 and looks == 1 and found.cleanable_bytes > 0
+    assert all(segment.max_timestamp() is None for segment in log.segments[:clean])
+
+
 @pytest.mark.parametrize("first", [-1, 0, 5, NOW])
 def test_a_first_batch_without_a_time_does_not_stop_the_cleaning_of_a_log(first: int) -> None:
     """It says nothing of an age, and that is known once it has been read."""
