@@ -1,5 +1,7 @@
 """A full disk, on which the broker waits for room, and then makes durable what it could not before."""
 
+from errno import ENOSPC
+
 import pytest
 
 from actors.broker.log.truncation import note_cut
@@ -91,11 +93,14 @@ def test_records_take_no_room_that_is_kept_back() -> None:
     assert (disk.kept, disk.room) == (1_000, 995)
 
 
-def create(t: OneTopic, name: str, replicas: list[int]) -> None:
+def create(t: OneTopic, name: str, replicas: list[int], **settings: str) -> None:
     """Create another topic of one partition."""
     kind = message("CreateTopicsRequest")
     assignment = kind.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
-    topic = kind.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment])
+    configs = [kind.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in settings.items()]
+    topic = kind.CreatableTopic(
+        name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment], configs=configs
+    )
     assert t.client.call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
     t.world.run_for(2_000)
 
@@ -118,13 +123,13 @@ def test_a_follower_that_waits_for_room_behind_a_cut_is_in_sync_with_all_else() 
     durable: list[bool] = []
     process.node.broker.partition_effects.sync([partition], lambda: durable.append(True))
     for _ in range(8):
-        assert produced(t, "u") == ErrorCode.NONE
+        assert produced(t, "u") == [ErrorCode.NONE]
         t.send(b"value", acks=1)
         t.world.run_for(1_000)
     assert not durable and partition.log.log_end_offset == 1, "its leader is not asked for it"
     process.disk.replace_full = None
     t.until(lambda: len(t.isr) == 3 and partition.log.log_end_offset == 9)
-    assert durable and produced(t, "u") == ErrorCode.NONE
+    assert durable and produced(t, "u") == [ErrorCode.NONE]
 
 
 def test_a_follower_that_waits_for_room_in_one_directory_goes_on_in_the_other() -> None:
@@ -133,7 +138,7 @@ def test_a_follower_that_waits_for_room_in_one_directory_goes_on_in_the_other() 
     leader = t.leader
     me = next(id for id in t.cluster.brokers if id != leader)
     create(t, "u", [leader, me])
-    assert produced(t, "u") == ErrorCode.NONE
+    assert produced(t, "u") == [ErrorCode.NONE]
     t.produce(b"value")
     t.world.run_for(1_000)
     process = t.cluster.brokers[me]
@@ -149,7 +154,7 @@ def test_a_follower_that_waits_for_room_in_one_directory_goes_on_in_the_other() 
     durable: list[bool] = []
     process.node.broker.partition_effects.sync(partitions, lambda: durable.append(True))
     for _ in range(8):
-        assert produced(t, "u") == ErrorCode.NONE
+        assert produced(t, "u") == [ErrorCode.NONE]
         t.world.run_for(1_000)
     assert (full.log.log_end_offset, other.log.log_end_offset, durable) == (1, 9, [True])
     full.log.disk.replace_full = None
@@ -157,12 +162,29 @@ def test_a_follower_that_waits_for_room_in_one_directory_goes_on_in_the_other() 
     t.produce(b"value")
 
 
-def produced(t: OneTopic, topic: str) -> int:
-    """Produce to another topic, which all of the ISR must take. Returns Kafka's code."""
+def test_what_is_durable_in_one_directory_is_acknowledged_while_another_has_no_room() -> None:
+    """It had to wait until both were flushed that had something in the same turn: a full directory held the others up."""
+    t = OneTopic([2], {"flush.messages": "1"}, directories=2)
+    create(t, "u", [2], flush_messages="1")
+    process = t.cluster.brokers[2]
+    assert process.node is not None and process.node.broker is not None
+    full, other = (process.node.broker.replicas.here(name, 0) for name in "tu")
+    assert full is not None and other is not None and full.log.disk is not other.log.disk
+    assert (produced(t, "t", "u"), produced(t, "t", "u")) == ([ErrorCode.NONE] * 2, [ErrorCode.NONE] * 2)
+    assert isinstance(full.log.disk, VirtualDisk)
+    full.log.disk.fault = lambda operation, path: ENOSPC if operation == "sync" else 0
+    assert produced(t, "t", "u") == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE]
+    assert (full.high_watermark, other.high_watermark) == (2, 3)
+    full.log.disk.fault = None
+    t.until(lambda: full.high_watermark == 3)
+
+
+def produced(t: OneTopic, *topics: str) -> list[int]:
+    """Produce to topics in one request, which all of each ISR must take. Returns Kafka's codes."""
     kind = message("ProduceRequest")
     builder = Builder(timestamp_ms=1_600_000_000_000)
     builder.append(None, b"value")
     partition = kind.PartitionProduceData(index=0, records=builder.build())
-    data = kind.TopicProduceData(name=topic, partition_data=[partition])
-    reply = t.client.call(f"b{t.leader}", "Produce", 12, kind(acks=-1, timeout_ms=1_000, topic_data=[data]))
-    return int(reply.responses[0].partition_responses[0].error_code)
+    data = [kind.TopicProduceData(name=topic, partition_data=[partition]) for topic in topics]
+    reply = t.client.call(f"b{t.leader}", "Produce", 12, kind(acks=-1, timeout_ms=1_000, topic_data=data))
+    return [int(one.partition_responses[0].error_code) for one in reply.responses]

@@ -10,7 +10,7 @@ This file alone decides what goes with a flush and what its end means. Rules:
 4. A directory that fails in a flush goes offline, and the flush of the others counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from actors.broker.replication.partition import Partition
@@ -25,6 +25,14 @@ from fastpath.meters.spread import Spread
 NS_SHIFT = 6
 AGAIN_MS = 1000
 """How soon a flush that found no room is tried again."""
+
+
+def by_directory(partitions: Iterable[Partition]) -> Iterable[list[Partition]]:
+    """Partitions whose logs are in one directory, for each: for who goes on with what is durable in one."""
+    disks: dict[Disk, list[Partition]] = {}
+    for partition in partitions:
+        disks.setdefault(partition.log.disk, []).append(partition)
+    return disks.values()
 
 
 class Flushes:
@@ -53,21 +61,18 @@ class Flushes:
     ) -> None:
         """Make logs durable as they are now, except the logs of removed partitions. `then(None)` or `then(DiskFailed)`
         is called at the end, `waits` each time that some find no room."""
-        disks: dict[Disk, list[Partition]] = {}
-        for partition in partitions:
-            if not partition.removed:
-                disks.setdefault(partition.log.disk, []).append(partition)
-        if not disks:
+        directories = {here[0].log.disk: here for here in by_directory(one for one in partitions if not one.removed)}
+        if not directories:
             self._runtime.sync([], [], then)
             return
-        waiting = set(disks)
+        waiting = set(directories)
 
         def over(disk: Disk, result: object) -> None:
             waiting.discard(disk)
             if result is not None or not waiting:
                 then(result)
 
-        for disk, here in disks.items():
+        for disk, here in directories.items():
             self._flush_one(replicas, disk, here, over, waits)
 
     def _flush_one(

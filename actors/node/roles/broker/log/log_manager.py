@@ -31,7 +31,7 @@ from actors.broker.replication.replicas import Replicas
 from actors.node.roles.broker.log.claims import Claims
 from actors.node.roles.broker.log.clean_stop import CleanStop
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
-from actors.node.roles.broker.log.flushes import Flushes
+from actors.node.roles.broker.log.flushes import Flushes, by_directory
 from actors.node.roles.broker.log.future_logs import FutureLogs
 from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.log_loader import LogLoader
@@ -281,8 +281,8 @@ class LogManager:
                 self.directories.refused(disk, why)
             refusals.clear()
         due = self.written.due(self._runtime.now.mono_ms)
-        if due:
-            self.flushes.flush(replicas, due, lambda result: self._flushed(replicas, due, result))
+        for here in by_directory(due):
+            self.flushes.flush(replicas, here, partial(self._flushed, replicas, here))
 
     def _flushed(self, replicas: Replicas, partitions: list[Partition], result: object) -> None:
         if isinstance(result, Exception):

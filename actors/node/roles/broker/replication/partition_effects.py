@@ -10,10 +10,11 @@ from typing import Protocol
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.replication.partition import Became, Partition
 from actors.broker.replication.replicas import Flush, Replicas
+from actors.node.roles.broker.log.flushes import by_directory
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Disk, DiskFailed
+from actors.ports import DiskFailed
 
 
 class Leaderships(Protocol):
@@ -81,10 +82,7 @@ class PartitionEffects:
     def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         """Make replicas durable; until they are, their leaders are asked for nothing more. While some wait for room their
         leaders are not asked for those alone: what is in other directories goes on. `then` is called for each directory."""
-        disks: dict[Disk, list[Partition]] = {}
-        for partition in partitions:
-            disks.setdefault(partition.log.disk, []).append(partition)
-        for here in disks.values():
+        for here in by_directory(partitions):
             self._sync(here, then)
 
     def _sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
