@@ -366,8 +366,9 @@ class Segment:
             index.truncate(below_offset)
             if len(index.offsets):
                 offset, position = index.offsets.entry(len(index.offsets) - 1)
-                if _ends_at(self.log.read_cold(position, HEADER_SIZE), offset):
-                    index.truncate(offset + 1)
+                head = self.log.read_cold(position, HEADER_SIZE)
+                if self._leads(head, offset):
+                    index.truncate(offset + _ends_at(head, offset))  # what is found behind an entry rises above it
                     return index, position
         return SegmentIndex(self.base_offset, self.interval_bytes), 0
 
@@ -416,7 +417,7 @@ class Segment:
             if len(entry) == 8:
                 last, position = self.base_offset + _int(entry[:4]), _int(entry[4:])
                 head = self.log.read_cold(position, HEADER_SIZE) if 0 <= position < self.log.size else memoryview(b"")
-                if len(head) < HEADER_SIZE or batch_header.last_offset(head) != last:
+                if not self._leads(head, last):
                     position = 0
         end, epoch, wanted = self.base_offset, -1, SCAN_BYTES
         while position < self.log.size:

@@ -255,16 +255,16 @@ def test_a_bit_that_has_rotted_in_a_time_index_deletes_nothing_and_keeps_nothing
         assert retained(log, begin_ms + 30 * day_ms, log.log_end_offset).deleted > 1, bit
 
 
-def of_appends(interval: int, together: int) -> PartitionLog:
-    """A log the first segment of which Apache Kafka before 4.0 has fetched or cleaned, so many batches at a time."""
-    log = new(index_interval_bytes=interval, segment_bytes=12_000)
+def of_appends(interval: int, together: int, segment_bytes: int = 12_000) -> PartitionLog:
+    """A stopped log the first segment of which Apache Kafka before 4.0 has fetched or cleaned, so many batches at a time."""
+    log = new(index_interval_bytes=interval, segment_bytes=segment_bytes)
     for number in range(160):
         put(
             log,
             build(size=number % 50, timestamp_ms=1_000 + number, producer_id=7, producer_epoch=0, base_sequence=number),
         )
     stop(log)
-    assert isinstance(log.disk, VirtualDisk) and len(log.segments) > 1
+    assert isinstance(log.disk, VirtualDisk)
     segment, found, behind = log.segments[0], bytearray(), 0
     whole = headers(log.disk.files[segment.path(LOG)].data)
     for place in range(0, len(whole), together):
@@ -274,13 +274,13 @@ def of_appends(interval: int, together: int) -> PartitionLog:
             behind = 0
         behind += sum(one.size for one in appended)
     log.disk.files[segment.path(INDEX)].data[:] = found
-    return reopen(log, clean=True).log
+    return log
 
 
 def test_an_entry_of_several_batches_leads_to_the_first_of_them() -> None:
     """It was taken for rotten: a read of such a segment came through all entries and then all batches in front of it, in the
     loop, two thirds of a second in a segment of 1 GiB."""
-    log = of_appends(100, 3)
+    log = reopen(of_appends(100, 3), clean=True).log
     assert isinstance(log.disk, VirtualDisk)
     looked_at = list[tuple[int, int]]()
     for offset in range(log.segments[1].base_offset):
@@ -296,11 +296,30 @@ def test_an_entry_of_several_batches_leads_to_the_first_of_them() -> None:
         assert segment.max_timestamp(cold=True) == 999 + log.end_of(segment)
 
 
+def test_the_end_of_a_segment_with_entries_of_several_batches_is_found_by_the_last_of_them() -> None:
+    """Behind a kill all that Apache Kafka had left was read to its last byte, of all logs."""
+    log = reopen(of_appends(100, 3), clean=True).log
+    segment, wanted = log.segments[0], list[int]()
+    read_cold = segment.log.read_cold
+
+    class Counted:
+        size = segment.log.size
+
+        def read_cold(self, position: int, size: int) -> memoryview:
+            wanted.append(size)
+            return read_cold(position, size)
+
+    assert len(log.segments) > 1
+    segment.log = Counted()  # type: ignore[assignment]
+    assert segment.find_last() == (log.segments[1].base_offset, 0)
+    assert sum(wanted) < 1_000
+
+
 @pytest.mark.parametrize("together", [2, 3, 5])
 def test_a_segment_with_entries_of_several_batches_can_be_cut_anywhere(together: int) -> None:
     """What was found behind such an entry did not rise above it."""
     for at in range(2, 100, 7):
-        log = of_appends(100, together)
+        log = reopen(of_appends(100, together), clean=True).log
         cut(log, at)
         assert (log.log_end_offset, log.damaged) == (at, None)
         put(log, build(count=60, timestamp_ms=2_000, producer_id=7, producer_epoch=0, base_sequence=at))
@@ -353,3 +372,17 @@ def test_a_bit_that_has_rotted_in_a_time_index_hides_no_record_from_a_search() -
             assert isinstance(search, TimeSearch)
             assert (found := search()) is not None and found.offset == offset, bit
         data[bit // 8] ^= 1 << bit % 8
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_start_goes_on_behind_the_last_entry_of_several_batches(clean: bool, together: int) -> None:
+    """It looked at the whole of the last segment of each log."""
+    started = reopen(of_appends(100, together, 1 << 20), clean=clean, recovery_point=160)
+    log = started.log
+    assert started.scanned_bytes < 1_000 and log.log_end_offset == 160
+    for number in range(40):
+        put(log, build(timestamp_ms=3_000 + number, producer_id=7, producer_epoch=0, base_sequence=160 + number))
+    flush(log)
+    assert log.active is not None and files(log.active) == entries(log.active.index)
+    assert all_found(log)
