@@ -28,7 +28,7 @@ AGAIN_MS = 1000
 
 
 def by_directory(partitions: Iterable[Partition]) -> Iterable[list[Partition]]:
-    """Partitions whose logs are in one directory, for each: for who goes on with what is durable in one."""
+    """The partitions whose logs are in one directory, for each directory: none has to wait for another."""
     disks: dict[Disk, list[Partition]] = {}
     for partition in partitions:
         disks.setdefault(partition.log.disk, []).append(partition)
