@@ -392,9 +392,9 @@ class Core:
         return self._serial
 
     def say(self, target: int, message: Message) -> None:
-        """Send a message at once, since it claims nothing durable. But an epoch that a voter may have begun itself is told
-        by none before it is durable: an observer that knew it, and this voter not any more, would refuse the leader."""
-        begun = self.stands and self.log.durable_epoch < self.epoch
+        """Send a message at once, since it claims nothing durable. But an epoch that this voter has begun, with a vote for
+        itself, is told by none before it is durable: an observer that knew it would refuse the leader of the one before."""
+        begun = self.hard.voted == self.me and self.log.durable_epoch < self.epoch
         (self.out.claims if begun else self.out.send).append((target, message))
 
     def claim(self, target: int, message: Message) -> None:

@@ -24,7 +24,7 @@ def _at_once(kind: type) -> Patch:
     claim = Core.claim
 
     def say(core: Core, target: int, message: Any) -> None:
-        (Core.say if isinstance(message, kind) else claim)(core, target, message)
+        core.out.send.append((target, message)) if isinstance(message, kind) else claim(core, target, message)
 
     return instead(Core, "claim", say)
 
