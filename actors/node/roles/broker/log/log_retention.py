@@ -3,8 +3,8 @@
 `broker/log/retention.py` decides which segments go. This file alone decides the rest:
 
 1. What is not in memory is read in a thread, a log that has to be durable is flushed, and then it is looked at again. One
-   that was cut waits for the flush that writes the checkpoints too. On a full disk the new files alone are synced: what goes
-   makes the room for the rest.
+   that was cut waits for the flush that writes the checkpoints too. On a full disk the new files alone are synced, and what
+   was cut before them: what goes makes the room for the rest.
 2. A log has one such job or flush under way, and a directory a few: clients wait for the same threads and the same disk, and
    so does a stop. A directory whose disk does not answer holds up no other one.
 3. A turn goes on with the check as long as little has been done in it. A log of which much goes is looked at again, behind
@@ -126,6 +126,8 @@ class LogRetention:
         if flush.cut:
             log.names.flush_wanted = True
             self._written.look_again(partition)
+            if log.disk in self._directories.full.lacks:  # that flush may wait for what goes here
+                self._sync(partition, log, behind)
             return
         ended = self._begun(partition, log)
 
@@ -147,7 +149,8 @@ class LogRetention:
         self._runtime.sync([], [], done, runs=[Run(flush.files, flush.replacements)])
 
     def _sync(self, partition: Partition, log: PartitionLog, behind: list[Segment]) -> None:
-        """Make new files durable, and nothing else: for that there is no room."""
+        """Make new files durable, behind what was cut, and nothing else: for that there is no room."""
+        files = [segment.log for segment in (*log.shortened, *behind) if segment in log.segments]
         ended = self._begun(partition, log)
 
         def done(result: object) -> None:
@@ -155,7 +158,7 @@ class LogRetention:
                 retention.synced(behind)
             ended(result)
 
-        self._runtime.sync([segment.log for segment in behind], [], done)
+        self._runtime.sync([], [], done, runs=[Run(files, ())])
 
     def _begun(self, partition: Partition, log: PartitionLog) -> Callable[[object], None]:
         """Note that a job or a flush of a log begins, after which it is looked at again. Returns who is told its end. The

@@ -151,3 +151,18 @@ def test_a_stop_waits_for_no_more_than_is_under_way() -> None:
     lab.pass_ms(1000, 100)
     assert not syncs.held
     assert {lab.partition(1, number).log.log_start_offset for number in range(50)} == {0}
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_is_too_old_makes_room_on_a_full_disk(cut: bool) -> None:
+    """The flush of a log that was cut waited for room, and what would have made it waited for that flush."""
+    lab = Lab(1, settings=SETTINGS)
+    lab.topic([1], configs={"retention.ms": "1000"})
+    for number in range(3):
+        lab.produce(1, bytes(60), producer_id=5, producer_epoch=0, base_sequence=number)
+    lab.settle()
+    log = lab.partition(1).log
+    log.generation += cut
+    lab.disks[1].replace_full = lambda path: True
+    lab.pass_ms(10 * CHECK_MS, 1000)
+    assert [one.base_offset for one in log.segments] == [3] and log.log_start_offset == 3
