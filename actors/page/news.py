@@ -63,11 +63,14 @@ class News:
             self._spreading = asyncio.get_running_loop().create_task(self._spread())
 
     async def _spread(self) -> None:
-        await asyncio.sleep(max(0.0, self._spread_s + PULSE_S - time.monotonic()))
-        self._spread_s, self._spreading, self._told = time.monotonic(), None, self.version
-        with suppress(Exception):  # each reader who tries it again is told why it fails
-            await self._made(self._told)
-        self._wake()
+        """Tell what is new until all of it was told: words that come while an event is made are one more event."""
+        while self._told < self.version and self._readers:
+            await asyncio.sleep(max(0.0, self._spread_s + PULSE_S - time.monotonic()))
+            self._spread_s, self._told = time.monotonic(), self.version
+            with suppress(Exception):  # each reader who tries it again is told why it fails
+                await self._made(self._told)
+            self._wake()
+        self._spreading = None
 
     def _wake(self) -> None:
         self._beats += 1

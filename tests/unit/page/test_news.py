@@ -1,6 +1,7 @@
 """What is new, for many readers: made once, sent soon, and nobody is left waiting."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -132,5 +133,26 @@ def test_who_comes_after_nobody_has_listened_hears_what_is_so_now(is_unsaid: boo
         await before.aclose()  # type: ignore[attr-defined]
         after = [news.pulses(Reader()) for _ in range(3)]
         assert [await anext(one) for one in after] == [heard] * 3
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def test_words_that_come_faster_than_an_event_is_made_are_not_made_one_by_one_when_they_have_ended() -> None:
+    async def run() -> None:
+        made = Made()
+
+        def slow() -> bytes:
+            time.sleep(0.2)
+            return made()
+
+        news = News(slow, lambda: False)
+        reader = news.pulses(Reader())
+        await anext(reader)
+        for _ in range(30):
+            news.tell()
+            await asyncio.sleep(0.03)
+        before = made.count
+        await asyncio.sleep(1.0)
+        assert made.count <= before + 2 and await anext(reader) == b"%d" % made.count
 
     asyncio.run(asyncio.wait_for(run(), 20))
