@@ -28,6 +28,7 @@ from actors.page.metadata.slices import Wanted, needed, places
 from actors.replay.columns import tables
 from actors.replay.columns.as_of import milliseconds, time_of
 from actors.replay.columns.history import SCHEMA
+from actors.replay.columns.moment import Moment as MetadataMoment
 from actors.replay.logs import files
 from actors.replay.logs.copies import CopiesDiffer, metadata_log
 from actors.replay.logs.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
@@ -39,6 +40,8 @@ from actors.why.facts import ClusterFacts
 
 CHANGES_MAX = 1_000_000
 """The most changes that are kept: about 200 bytes each."""
+JOINED_ROWS = 50_000
+"""From how many changes on a table of them stays as it is when others come."""
 MADE_BYTES_MAX = 32 << 20
 """What the tables take that were made lately: eight filters of a million partitions."""
 CHANGED_RECORDS_MAX = 4_000_000
@@ -141,6 +144,7 @@ class Recorded:
             if self._changed == before:
                 self._changes += new
                 self._changed = end
+                _join(self._changes)
                 _forget(self._changes)
             if new or any(one.offset >= before for one in history.marks()[-1:]):
                 self._touched = end
@@ -224,17 +228,14 @@ class Recorded:
         made alone, and of the others the rows that are looked at. None: another table. Raises as `table`."""
         if name != "partitions":
             return None
-        at = self._history_.at(moment.offset)
+        with self._lock:
+            history, made = self._history_, self._made
+        at = history.at(moment.offset)
         if wanted == Wanted():
             return tables.partitions(at, at.page(first, n)), at.partition_total
-        found = self._made.table((moment.offset, wanted), lambda: self._places(moment, wanted))["place"]
+        found = made.table((moment.offset, wanted), lambda: _places(at, wanted))["place"]
         rows = at.rows[found.slice(first, n).to_numpy()]
         return tables.partitions(at, rows), len(found)
-
-    def _places(self, moment: Moment, wanted: Wanted) -> pa.Table:
-        """The places of the wanted partitions among all, by topic and number."""
-        names = needed(tables.SCHEMAS["partitions"], wanted)
-        return pa.table({"place": places(self.columns("partitions", moment, sorted(names)), wanted)})
 
     def changes(self) -> pa.Table:
         """The changes that are kept, by offset."""
@@ -303,6 +304,18 @@ class Recorded:
             yield f"This log is long: changes are told from offset {since} on. Any moment can be looked at."
         if begin > 1:
             yield f"The log begins at offset {begin}: what was before it is not known."
+
+
+def _places(at: MetadataMoment, wanted: Wanted) -> pa.Table:
+    """The places of the wanted partitions among all, by topic and number."""
+    names = sorted(needed(tables.SCHEMAS["partitions"], wanted))
+    return pa.table({"place": places(tables.partitions(at, None, names).select(names), wanted)})
+
+
+def _join(changes: list[pa.Table]) -> None:
+    """Make one table of the last ones while they are small: one takes 15 kB by itself, though it has a single row."""
+    while len(changes) > 1 and len(changes[-2]) <= len(changes[-1]) < JOINED_ROWS:
+        changes[-2:] = [pa.concat_tables(changes[-2:]).combine_chunks()]
 
 
 def _forget(changes: list[pa.Table]) -> None:

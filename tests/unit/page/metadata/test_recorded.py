@@ -413,3 +413,44 @@ def test_how_far_a_log_reaches_is_told_without_a_look_at_all_of_it(
     assert joined <= 3 and most <= 50
     fresh = Recorded(directory)
     assert recorded.flow(50) == fresh.flow(50) and recorded.extent()[:4] == fresh.extent()[:4]
+
+
+def test_changes_that_come_one_by_one_take_few_tables(tmp_path: Path) -> None:
+    """A table of one row takes as much as a hundred rows: a page that nobody asked for changes grew without a bound."""
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    whole = Recorded(LOG).changes()
+    changed = sorted({int(headers["base_offset"].searchsorted(one, "right")) for one in whole["offset"].to_numpy()})
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(data[: int(headers[60]["position"])])
+    recorded = Recorded(directory)
+    for at in changed:
+        (directory / NAME).write_bytes(data[: int(headers[at]["position"])])
+        assert recorded.refresh() and len(recorded._changes) <= 8
+    assert len(changed) > 30 and recorded.changes().equals(whole)
+
+
+def test_a_slice_is_of_one_reading_though_the_log_is_read_anew_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(LOG, tmp_path, dirs_exist_ok=True)
+    recorded, wanted = Recorded(tmp_path), Wanted(sort="-leader_epoch")
+    now, before = recorded.moment(""), recorded._history_
+    whole, at = recorded.slice("partitions", now, Wanted(sort="-topic"), 0, 1_000), before.at
+    assert whole is not None
+
+    def shrunk(when: int) -> object:
+        found = at(when)
+        monkeypatch.setattr(before, "at", at)
+        data = (LOG / NAME).read_bytes()
+        headers, _, _ = scan(memoryview(data), 0, len(data), True)
+        (tmp_path / NAME).write_bytes(data[: int(headers[330]["position"])])
+        assert recorded.refresh(begins_later=True)
+        return found
+
+    monkeypatch.setattr(before, "at", shrunk)
+    found = recorded.slice("partitions", now, wanted, 0, 1_000)
+    after = recorded.slice("partitions", now, wanted, 0, 1_000)
+    assert found is not None and after is not None and after[1] < found[1] == whole[1]
+    assert found[0].equals(chosen(before.table("partitions"), wanted))
