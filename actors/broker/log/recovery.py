@@ -66,6 +66,7 @@ LEFT_INDEX = rf"([0-9]{{20}}){escape(TRANSACTION_INDEX)}\..*{escape(DELETED)}"
 
 NOTHING = 0, ""
 """What is known of a file that has not left."""
+
 Lasts = dict[Segment, tuple[int, int]]
 """The result of `find_last` for each segment, before anything was cut."""
 

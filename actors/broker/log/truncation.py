@@ -271,9 +271,8 @@ def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0, *, inside: b
     and a start checks it. Raises DiskFull or DiskFailed: nothing is removed; Torn."""
     log.settle()
     if not log.segments and offset < log.log_end_offset and not inside:
-        log.begin_file(
-            now_ms
-        )  # there was no room for it when the log began there, and something has to wait for the flush
+        # There was no room for one when the log began there, and something has to wait for the flush.
+        log.begin_file(now_ms)
     had, gone = bool(log.snapshots), log.segments[::-1]
     withdraw(log)
     # All of it is behind an end that nothing is in front of. As files in front of the start they would say later that the

@@ -53,6 +53,16 @@ CHANGES: dict[str, tuple[Callable[[PartitionLog], list[Job]], str]] = {
 }
 
 
+def append_behind_the_flush(log: PartitionLog, offset: int) -> None:
+    """Append a batch at an offset, which is refused before the log is flushed."""
+    data = build(timestamp_ms=9_000)
+    headers = batch.accept(data, 0, len(data), offset, 1, now_ms=1_000).headers
+    with pytest.raises(Unsettled):
+        log.append(data, headers, 1_000)
+    flush(log)
+    log.append(data, headers, 1_000)
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_late_unlink_takes_no_file_that_is_to_have_its_own_name_again(name: str) -> None:
     """There was no room for the second change, nor for the way back: what has left by then is still of the log."""
@@ -303,12 +313,7 @@ def test_a_log_without_a_file_that_begins_anew_in_front_of_its_end_waits_for_the
     disk.fault = None
     truncate_fully(log, begin)
     log.check()
-    data = build(timestamp_ms=9_000)
-    headers = batch.accept(data, 0, len(data), begin, 1, now_ms=1_000).headers
-    with pytest.raises(Unsettled):
-        log.append(data, headers, 1_000)
-    flush(log)
-    log.append(data, headers, 1_000)
+    append_behind_the_flush(log, begin)
     assert log.log_end_offset == begin + 1
 
 
@@ -506,12 +511,7 @@ def test_nothing_comes_into_a_log_that_began_anew_before_that_is_durable(begin: 
     """A power cut brought its old segments back behind the new records."""
     log, disk = grown()
     truncate_fully(log, begin)
-    data = build(timestamp_ms=9_000)
-    headers = batch.accept(data, 0, len(data), begin, 1, now_ms=1_000).headers
-    with pytest.raises(Unsettled):
-        log.append(data, headers, 1_000)
-    flush(log)
-    log.append(data, headers, 1_000)
+    append_behind_the_flush(log, begin)
     flush(log)
     disk.crash(None, keeps=lambda change: False)
     again = logs.reopen(log, log_start_offset=0).log

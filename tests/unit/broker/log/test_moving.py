@@ -77,6 +77,18 @@ def step(move: Move, high_watermark: int = 1 << 40, bytes_max: int = SLICE_BYTES
     return True
 
 
+def filled(current: PartitionLog, future: PartitionLog, count: int) -> Move:
+    """The move of a log of so many batches, of which the future log has all."""
+    for number in range(count):
+        put(current, build(timestamp_ms=1_000 + number))
+    flush(current)
+    move = Move(current, future)
+    move.begin(1_000)
+    while move.lag:
+        step(move)
+    return move
+
+
 def test_what_a_failed_cut_has_left_goes_under_the_name_that_the_directory_has_then() -> None:
     current, future = two(segment_bytes=300)
     for _ in range(12):
@@ -102,13 +114,7 @@ def test_what_a_failed_cut_has_left_goes_under_the_name_that_the_directory_has_t
 def test_a_future_log_forgets_no_file_that_waits_to_be_unlinked_when_it_takes_the_place() -> None:
     """The job that had it looked where the log had been: the files stayed until the next start."""
     current, future = two()
-    for number in range(40):
-        put(current, build(timestamp_ms=1_000 + number))
-    flush(current)
-    move = Move(current, future)
-    move.begin(1_000)
-    while move.lag:
-        step(move)
+    move = filled(current, future, 40)
     current.delete_records(30)
     finish(move)
     jobs = [*move.jobs, *future.left_over()]
@@ -121,13 +127,7 @@ def test_a_future_log_forgets_no_file_that_waits_to_be_unlinked_when_it_takes_th
 def test_a_look_drops_no_more_segments_than_a_check_of_retention_does() -> None:
     """DeleteRecords of all records of a log with 4,000 segments took one turn a second, where it was on its way."""
     current, future = two(segment_bytes=100)
-    for number in range(150):
-        put(current, build(timestamp_ms=1_000 + number))
-    flush(current)
-    move = Move(current, future)
-    move.begin(1_000)
-    while move.lag:
-        step(move)
+    move = filled(current, future, 150)
     current.delete_records(149)
     before = len(future.segments)
     assert before == 150
