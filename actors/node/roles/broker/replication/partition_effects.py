@@ -82,6 +82,8 @@ class PartitionEffects:
     def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         """Make replicas durable; until they are, their leaders are asked for nothing more. While some wait for room their
         leaders are not asked for those alone: what is in other directories goes on. `then` is called for each directory."""
+        for partition in partitions:  # of all, since a directory that fails may do so at once
+            self._syncing[partition] = self._syncing.get(partition, 0) + 1
         for here in by_directory(partitions):
             self._sync(here, then)
 
@@ -97,8 +99,6 @@ class PartitionEffects:
                     self._replicas.made_durable(partition)
             then()
 
-        for partition in partitions:
-            self._syncing[partition] = self._syncing.get(partition, 0) + 1
         self._logs.flushes.flush(self._replicas, partitions, synced, self._replicas.waiting_for_room.update)
 
     def syncs_from(self, leader: int) -> bool:
