@@ -271,7 +271,7 @@ async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) 
         asking.cancel()
         live.tailed = tailed
         await watched.tell()
-        await tailed.follow(watched.tell_if_touched)
+        await _again_and_again(partial(tailed.follow, watched.tell_if_touched))  # the copy is shown: it stays
     finally:
         asking.cancel()
         tailed.close()

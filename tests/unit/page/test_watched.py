@@ -3,7 +3,9 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -160,5 +162,50 @@ def test_a_directory_is_read_no_further_when_the_page_has_ended() -> None:
             known = watched.known
             assert known.refresh(True) and known.extent().reading == 1 and not known.notes()  # type: ignore[attr-defined]
         assert known.refresh(True) and known.extent().reading == 1 and "has ended" in known.notes()[0]  # type: ignore[attr-defined]
+
+    asyncio.run(run())
+
+
+def test_a_log_that_could_be_read_at_last_is_kept_though_following_it_fails_once(
+    made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its copy was deleted under the page, which went on to show it, and did so for good if it could not be read again."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.001)
+    monkeypatch.setattr(module, "BEGUN_ANEW_S", 0.001)
+    every: list[Any] = []
+
+    class Copied:
+        follows, is_closed, problem, is_cut = 0, False, "", False
+
+        def __init__(self, _: object) -> None:
+            every.append(self)
+
+        def close(self) -> None:
+            self.is_closed = True
+
+        async def begin(self) -> Known:
+            return Known()
+
+        async def follow(self, _: object) -> None:
+            self.follows += 1
+            if self.follows == 1:
+                raise ValueError("no")
+            await asyncio.Event().wait()
+
+    class Asking:
+        async def watch(self, _: object) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(module, "Tailed", Copied)
+
+    async def run() -> None:
+        live = Live(None, None, Quorums(None, lambda: None))  # type: ignore[arg-type]
+        watched = Watched("x", Known(), live)  # type: ignore[arg-type]
+        async with module._beside(partial(module._polled, watched, live, None, Asking())):  # type: ignore[arg-type]
+            async with asyncio.timeout(10):
+                while not any(one.follows == 2 for one in every):
+                    await asyncio.sleep(0.001)
+                    assert not any(one.is_closed for one in every), "it is shown"
+        assert len(every) == 1 and live.tailed is every[0] and every[0].is_closed
 
     asyncio.run(run())
