@@ -15,7 +15,7 @@ from actors.host.client.blocking import connect
 from actors.page.routes.overview import STREAMS_MAX
 from tests.integration.conftest import ROOT, everywhere
 from tests.integration.page.opened import Page, page, until
-from tests.integration.page.walking import Walker, by_keyboard, chromium, look, views
+from tests.integration.page.walking import Walker, by_keyboard, chromium, entered, look, views
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def walker(browser: Any, live: Page) -> Iterator[Walker]:
-    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
-        found = Walker(context, live)
-        found.enter()
+    with entered(browser, live) as found:
         yield found
         assert found.wrong == []
 

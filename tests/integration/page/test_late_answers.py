@@ -15,7 +15,7 @@ from fastpath.bytes.crc32c import crc32c
 from fastpath.records.scan import scan
 from tests.integration.page import walking
 from tests.integration.page.opened import Page, page
-from tests.integration.page.walking import Walker, chromium
+from tests.integration.page.walking import Walker, chromium, entered
 
 LOG = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
 
@@ -39,9 +39,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def walker(browser: Any, files: Page) -> Iterator[Walker]:
-    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
-        found = Walker(context, files)
-        found.enter()
+    with entered(browser, files) as found:
         yield found
 
 
@@ -219,9 +217,7 @@ def growing(browser: Any, tmp_path: Path) -> Iterator[tuple[Walker, Path]]:
     data = file.read_bytes()
     headers, _, _ = scan(memoryview(data), 0, len(data), True)
     file.write_bytes(data[: int(headers[len(headers) // 2]["position"])])
-    with page(str(directory)) as opened, browser.new_context(viewport={"width": 1280, "height": 800}) as context:
-        walker = Walker(context, opened)
-        walker.enter()
+    with page(str(directory)) as opened, entered(browser, opened) as walker:
         yield walker, file
 
 

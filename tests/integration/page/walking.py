@@ -112,6 +112,15 @@ class Walker:
         return str(self.page.inner_text(selector))
 
 
+@contextmanager
+def entered(browser: Any, opened: Page) -> Iterator[Walker]:
+    """Who has opened the printed address in a wide window."""
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        found = Walker(context, opened)
+        found.enter()
+        yield found
+
+
 CONTRAST = """() => {
   const parse = (text) => {
     const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number), scale = text.startsWith("color(") ? 255 : 1;
