@@ -14,6 +14,9 @@ fault.
   file that was replaced there. Of those that are not a crash with a `random` keeps some and undoes the others, in any order,
   as POSIX allows and not as one file system happens to do. What one of them replaced comes back where it is undone. Without
   a `random` all are kept.
+- A directory is made with its first file. It is durable once the directory above it was synced, as it is with a file that is
+  new in it and with a small file of it. Where a directory of the same name was renamed away before it and that is undone,
+  the new one is gone with all that is in it: two directories never become one.
 - With `keep_room` some room is kept back, as on the real host: records of partitions never have it, all else does once
   there is no other, and from then on no records are taken before there is room for it twice. What is removed or cut gives
   its room back.
@@ -233,7 +236,7 @@ def _make_durable(file: object) -> None:
         file.disk._settle(file.path)
         return
     if file.inode.durable is None or file.inode.changes:
-        file.disk._settle(file.path.rpartition("/")[0])
+        file.disk._settle_new(file.path)
     file.inode.make_durable()
 
 
@@ -344,6 +347,8 @@ class VirtualDisk:
         """Changes of names that are not durable, in their order."""
         self._replaced: list[Inode] = []
         """Files without a name of which a power cut may bring one back."""
+        self._unnamed: set[str] = set()
+        """Directories that were made and are not durable."""
         self._changes = 0
 
     def step(self, operation: str, path: str) -> None:
@@ -372,8 +377,12 @@ class VirtualDisk:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             self._works(path)
+            self._make_directories(path)
             inode = self.files[path] = Inode(path)
         return VirtualFile(self, inode)
+
+    def _make_directories(self, path: str) -> None:
+        self._unnamed.update(one for one in _directories(path) if not self.files.below[one])
 
     def names(self, path: str) -> list[str]:
         self.step("names", path)
@@ -474,7 +483,15 @@ class VirtualDisk:
         self.unsettled = [one for one in self.unsettled if one.directory != directory]
         self._replaced = [one for one in self._replaced if one.changes]
 
+    def _settle_new(self, path: str) -> None:
+        """The name of a file is durable, and so are the directories above it that were made for it."""
+        self._settle(path.rpartition("/")[0])
+        for directory in [one for one in _directories(path) if one in self._unnamed]:
+            self._unnamed.discard(directory)
+            self._settle(directory.rpartition("/")[0])
+
     def _leave(self, path: str) -> None:
+        self._unnamed.discard(path)
         self.departures += 1
         self._left[path] = self.departures
 
@@ -552,11 +569,12 @@ class VirtualDisk:
         self._replaced_by(path, content)
 
     def _replaced_by(self, path: str, content: Buffer) -> None:
+        self._make_directories(path)
         inode = Inode(path)
         inode.data += content
         inode.make_durable()
         self.files[path] = inode
-        self._settle(path.rpartition("/")[0])
+        self._settle_new(path)
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
@@ -645,10 +663,13 @@ class VirtualDisk:
             keeps = self._coin if random is not None else lambda change: True
         kept = {change for change in self.unsettled if keeps(change)}
         numbers = {change.number for change in kept}
+        undone = [change for change in self.unsettled if change not in kept]
         found: dict[str, tuple[int, bytes, int | None]] = {}
         here = [(self.files[path], True) for path in sorted(self.files)]
         for inode, named in [*here, *((one, False) for one in self._replaced)]:
             left = _left(inode, page, random) if named else inode.durable
+            if any(inode.path.startswith(f"{one.old}/") and one not in inode.changes for one in undone):
+                continue  # the directory of that name that was there before is there again
             path, last = inode.named, 0
             for change in inode.changes:
                 if change.number in numbers:
@@ -657,6 +678,7 @@ class VirtualDisk:
                 found[path] = last, left, inode.modified_ms
         self.files.clear()
         self.unsettled.clear()
+        self._unnamed.clear()
         self._replaced.clear()
         for path, (_, left, modified_ms) in sorted(found.items()):
             inode = Inode(path)

@@ -99,6 +99,7 @@ FOUND = [
     ("no_sound_disk_is_blamed", "failing disks", 130522),
     ("failed_sync_is_final", "failing disks", 200287),
     ("replica_in_one_directory", "failing disks", 200980),
+    ("nothing_deleted_unasked", "failing disks", 250085),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

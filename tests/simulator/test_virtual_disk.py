@@ -151,3 +151,28 @@ def test_every_error_of_a_disk_says_whose_it_is() -> None:
         with pytest.raises(DiskFailed) as failed:
             operation()
         assert failed.value.disk is one
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["a log", "a small file"])
+@pytest.mark.parametrize("synced", [False, True])
+def test_two_directories_of_one_name_never_become_one(small: bool, synced: bool) -> None:
+    """The old one is renamed, a new one is made, and the power is cut: there is the new one, if it was synced, or the old
+    one again, or both."""
+    found = set()
+    for seed in range(40):
+        one = VirtualDisk()
+        old = one.open("t-0/24.log", create=True)
+        one.sync(Sync(0, [old], []))
+        one.rename("t-0", "t-0.1-delete")
+        new = one.open("t-0/0.log", create=True)
+        if synced:
+            one.sync(Sync(1, [] if small else [new], [(one, "t-0/epochs", b"0")] if small else []))
+        random = Random(seed)
+        one.crash(random, lambda change, random=random: random.random() < 0.5)  # type: ignore[misc]
+        found.add((*one.names("t-0"), "|", *one.names("t-0.1-delete")))
+    if synced and small:
+        assert found == {("epochs", "|", "24.log"), ("0.log", "epochs", "|", "24.log")}
+    elif synced:
+        assert found == {("0.log", "|", "24.log")}
+    else:
+        assert found == {("24.log", "|"), ("|", "24.log"), ("0.log", "|", "24.log")}

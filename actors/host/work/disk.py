@@ -452,7 +452,9 @@ class LocalDisk:
         self._gone: dict[str, None] = {}
         """Names that were renamed or removed, the last GONE_MAX. A small file for such a directory comes too late."""
         self._unnamed: set[str] = set()
-        """Directories made here whose names are not durable yet. Only the thread that made the disk uses it."""
+        """Directories made here whose names no sync of a file has made durable yet."""
+        self._unnamed_small: set[str] = set()
+        """The same for small files that are replaced, which do not wait for those syncs."""
         self.departures = 0
         """How many names have been renamed or removed."""
         self._left: dict[str, int] = {}
@@ -500,7 +502,8 @@ class LocalDisk:
             raise self.error(error, f"create failed: {error.strerror}", absolute) from None
 
     def _make_directory(self, directory: str) -> None:
-        """Make a directory and its parents. The first sync of a file in it makes their names durable."""
+        """Make a directory and its parents. The first sync of a file in it makes their names durable, and so does the first
+        replacement of a small file in it."""
         missing = []
         while directory and not os.path.isdir(f"{self.root}/{directory}"):
             missing.append(directory)
@@ -509,6 +512,7 @@ class LocalDisk:
             with contextlib.suppress(FileExistsError):  # a thread that writes a small file was faster
                 os.mkdir(f"{self.root}/{one}", durable.DIRECTORY_MODE)
             self._unnamed.add(one)
+            self._unnamed_small.add(one)
 
     def names(self, path: str) -> list[str]:
         """The names in a directory, sorted; none if it is missing. Raises DiskFailed."""
@@ -607,6 +611,8 @@ class LocalDisk:
 
     def _leave(self, name: str) -> None:
         self.departures += 1
+        self._unnamed.discard(name)
+        self._unnamed_small.discard(name)
         self._gone.pop(name, None)
         self._gone[name] = None
         self._left.pop(name, None)
@@ -628,7 +634,6 @@ class LocalDisk:
     def _replace(self, path: str, content: Buffer | Iterable[Buffer], asked: int | None) -> None:
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
-        made = False
         try:
             try:
                 durable.write_file(temporary, content, self.synced)
@@ -637,17 +642,16 @@ class LocalDisk:
                     return
                 if not os.path.isdir(self.root):
                     raise
-                os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
-                made = True
+                self._make_directory(directory)
                 durable.write_file(temporary, content, self.synced)
             if self._went(directory, asked):
                 os.unlink(temporary)
                 return
             os.replace(temporary, absolute)
-            self.sync_directory(directory)
-            while made and directory:
-                directory = directory.rpartition("/")[0]
-                self.sync_directory(directory)
+            new = self.new_directories(directory)
+            for one in (directory, *(one.rpartition("/")[0] for one in new)):
+                self.sync_directory(one)
+            self.are_named(new)
         except FileNotFoundError as error:
             if directory not in self._gone and not self._went(directory, asked):
                 raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
@@ -736,6 +740,19 @@ class LocalDisk:
     def still_unnamed(self, directories: Sequence[str]) -> None:
         """Note that the new directories that `unnamed` returned have not been made durable."""
         self._unnamed.update(directories)
+
+    def new_directories(self, directory: str) -> list[str]:
+        """Those of a directory and the ones above it that were made here and whose names are not durable yet. Who replaces a
+        small file syncs the directories above them too, and then calls `are_named`. From any thread."""
+        found: list[str] = []
+        while directory in self._unnamed_small:
+            found.append(directory)
+            directory = directory.rpartition("/")[0]
+        return found
+
+    def are_named(self, directories: Iterable[str]) -> None:
+        """Note that the names of new directories are durable. From any thread."""
+        self._unnamed_small.difference_update(directories)
 
     def directory_descriptor(self, path: str) -> int:
         """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""

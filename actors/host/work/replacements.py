@@ -99,10 +99,18 @@ def _replace_chunk(
 
     _by_threads(named, written)
     directories: dict[tuple[LocalDisk, str], list[int]] = {}
+    made: dict[int, list[str]] = {}
     for place in there:
         disk, path, _, _ = wanted[place]
-        directories.setdefault((disk, path.rpartition("/")[0]), []).append(place)
+        directory = path.rpartition("/")[0]
+        new = disk.new_directories(directory)
+        for one in (directory, *(one.rpartition("/")[0] for one in new)):
+            directories.setdefault((disk, one), []).append(place)
+        made[place] = new
     _sync_directories(directories, results)
+    for place, new in made.items():
+        if place not in results:
+            wanted[place].disk.are_named(new)
     for place in alone:
         disk, path, content, departures = wanted[place]
         try:

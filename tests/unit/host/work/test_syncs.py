@@ -289,6 +289,50 @@ def test_a_small_file_that_cannot_be_made_durable_is_told(
     assert (tmp_path / "t-1/epochs").exists() and not (tmp_path / "checkpoint").exists()
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_small_file_in_a_new_directory_is_durable_with_the_name_of_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
+    """The first vote of a voter whose log is open and empty: nothing else syncs the directory above."""
+    disk, fsync, sync_beside = LocalDisk(str(tmp_path)), os.fsync, replacements.sync_beside
+    synced: list[str] = []
+    fails = [errno.EIO]
+
+    def one(fd: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path))
+        if synced[-1] == "." and fails:
+            raise OSError(fails.pop(), "fails")
+        fsync(fd)
+
+    def many(fds: Iterable[int]) -> list[int]:
+        found = sync_beside(list(fds))
+        for place, fd in enumerate(fds):
+            try:
+                one(fd)
+            except OSError as error:
+                found[place] = error.errno or 0
+        return found
+
+    monkeypatch.setattr(os, "fsync", one)
+    monkeypatch.setattr(replacements, "sync_beside", many)
+
+    def replaced(path: str) -> BaseException | None:
+        synced.clear()
+        if beside:
+            return replacements.replace_beside([replacements.Replacement(disk, path, b"x", 0)])[0]
+        try:
+            return disk.replace(path, b"x")
+        except DiskFailed as failed:
+            return failed
+
+    disk.open("a/t-0/0.log", create=True)
+    assert isinstance(replaced("a/t-0/quorum-state"), DiskFailed), (
+        "the names are not durable, and the caller hears of it"
+    )
+    assert replaced("a/t-0/quorum-state") is None and {"a/t-0", "a", "."} <= set(synced), "again, as it is not known"
+    assert replaced("a/t-0/quorum-state") is None and not {"a", "."} & set(synced), "they are durable now"
+
+
 def test_a_small_file_of_a_run_that_fails_takes_nothing_behind_it(waiting: Waiting, tmp_path: Path) -> None:
     disk = LocalDisk(str(tmp_path))
     (tmp_path / "t-1/epochs/taken").mkdir(parents=True)
