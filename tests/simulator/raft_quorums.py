@@ -85,8 +85,16 @@ def _wish(world: World, voters: Voters) -> AddVoterRequest | RemoveVoterRequest:
     if lost and random.random() < 0.5:
         return RemoveVoterRequest(0, random.choice(lost))
     if (key in voters and random.random() < 0.9) or random.random() < 0.05:
-        return RemoveVoterRequest(0, key)
+        return RemoveVoterRequest(0, lost[0] if _just_lost(world, voters, key) else key)
     return AddVoterRequest(0, Voter(key), random.random() < 0.8)
+
+
+def _just_lost(world: World, voters: Voters, removed: ReplicaKey) -> bool:
+    """Whether a removal leaves no majority of disks, and no leader can know it, as one was lost a moment ago."""
+    left = [world.replicas[key.id] for key in voters.keys if key != removed]
+    lost = [one for one in left if one.key not in voters]
+    since_ms = world.now.mono_ms - world.limits.fetch_timeout_ms
+    return 2 * len(lost) >= len(left) and any(one.stopped_ms >= since_ms for one in lost)
 
 
 def _ask(world: World, replica: Replica, request: AddVoterRequest | RemoveVoterRequest) -> None:
