@@ -454,7 +454,8 @@ class LocalDisk:
         self._unnamed: set[str] = set()
         """Directories made here whose names no sync of a file has made durable yet."""
         self._unnamed_small: set[str] = set()
-        """The same for small files that are replaced, which do not wait for those syncs."""
+        """Directories made here whose names no replacement of a small file has made durable yet: these do not wait for the
+        syncs of files."""
         self.departures = 0
         """How many names have been renamed or removed."""
         self._left: dict[str, int] = {}
@@ -742,8 +743,8 @@ class LocalDisk:
         self._unnamed.update(directories)
 
     def new_directories(self, directory: str) -> list[str]:
-        """Those of a directory and the ones above it that were made here and whose names are not durable yet. Who replaces a
-        small file syncs the directories above them too, and then calls `are_named`. From any thread."""
+        """A directory and the ones above it, as far as they were made here and their names are not durable yet. The caller
+        replaces a small file: it syncs the directories in which these lie too, and then calls `are_named`. From any thread."""
         found: list[str] = []
         while directory in self._unnamed_small:
             found.append(directory)
