@@ -744,7 +744,7 @@ class LocalDisk:
 
     def new_directories(self, directory: str) -> list[str]:
         """A directory and the ones above it, as far as they were made here and their names are not durable yet. The caller
-        replaces a small file: it syncs the directories in which these lie too, and then calls `are_named`. From any thread."""
+        replaces a small file: it syncs the directories in which these lie too, and calls `are_named`. From any thread."""
         found: list[str] = []
         while directory in self._unnamed_small:
             found.append(directory)
