@@ -16,7 +16,7 @@ fault.
   a `random` all are kept.
 - A directory is made with its first file. It is durable once the directory above it was synced, as it is with a file that is
   new in it and with a small file of it. Where a directory of the same name was renamed away before it and that is undone,
-  the new one is gone with all that is in it: two directories never become one.
+  the new one is gone with all that is in it, or has its former name: two directories never become one.
 - With `keep_room` some room is kept back, as on the real host: records of partitions never have it, all else does once
   there is no other, and from then on no records are taken before there is room for it twice. What is removed or cut gives
   its room back.
@@ -49,9 +49,9 @@ FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.
 class Change:
     """A change of names in one directory that is not durable yet."""
 
-    __slots__ = ("directory", "new", "number", "old")
+    __slots__ = ("directory", "new", "number", "of_directory", "old")
 
-    def __init__(self, number: int, old: str, new: str | None) -> None:
+    def __init__(self, number: int, old: str, new: str | None, of_directory: bool = False) -> None:
         self.number = number
         """The place of the change in their order: of two that give the same name to two files the later one counts."""
         self.old = old
@@ -59,6 +59,8 @@ class Change:
         """The new name; None: the file is removed, or another one has got its name."""
         self.directory = old.rpartition("/")[0]
         """Which has to be synced."""
+        self.of_directory = of_directory
+        """Whether a directory has left the name `old`."""
 
     def done(self, path: str | None) -> str | None:
         """What this change makes of the path of a file."""
@@ -420,9 +422,9 @@ class VirtualDisk:
         if refused:
             self.refused += 1
             raise self.error(refused, f"rename failed: {errno.errorcode[refused]}", old)
+        change = self._change(old, new)
         for name in moved:
             del self.files[name]
-        change = self._change(old, new)
         for name, inode in moved.items():
             inode.path = new + name[len(old) :]
             inode.changes.append(change)
@@ -447,6 +449,8 @@ class VirtualDisk:
         self.step("remove", path)
         self._works(path)
         change = self._change(path, None)
+        if not self.holds(path):
+            self.unsettled.remove(change)  # nothing had the name, so nothing can have it again
         for name in self._all(path):
             self._gone(self.files[name], change)
             self._give_back(len(self.files[name].data))
@@ -455,7 +459,7 @@ class VirtualDisk:
 
     def _change(self, old: str, new: str | None, number: int = 0) -> Change:
         self._changes += not number
-        change = Change(number or self._changes, old, new)
+        change = Change(number or self._changes, old, new, self.files.below[old] > 0)
         self.unsettled.append(change)
         return change
 
@@ -661,19 +665,25 @@ class VirtualDisk:
         page = random.choice(PAGE_BYTES) if random is not None else 0
         if keeps is None:
             keeps = self._coin if random is not None else lambda change: True
-        kept = {change for change in self.unsettled if keeps(change)}
+        kept, undone = set[Change](), list[Change]()
+        for change in self.unsettled:
+            if keeps(change) and not (
+                change.of_directory and any(one.old == change.new for one in undone if one.of_directory)
+            ):
+                kept.add(change)
+            else:  # a directory does not take the name of another one that has that again
+                undone.append(change)
         numbers = {change.number for change in kept}
-        undone = [change for change in self.unsettled if change not in kept]
         found: dict[str, tuple[int, bytes, int | None]] = {}
         here = [(self.files[path], True) for path in sorted(self.files)]
         for inode, named in [*here, *((one, False) for one in self._replaced)]:
             left = _left(inode, page, random) if named else inode.durable
-            if any(inode.path.startswith(f"{one.old}/") and one not in inode.changes for one in undone):
-                continue  # the directory of that name that was there before is there again
             path, last = inode.named, 0
             for change in inode.changes:
                 if change.number in numbers:
                     path, last = change.done(path), change.number
+            if path is not None and _displaced(inode, path, undone):
+                continue
             if left is not None and path is not None and last >= found.get(path, (-1,))[0]:
                 found[path] = last, left, inode.modified_ms
         self.files.clear()
@@ -699,6 +709,16 @@ class VirtualDisk:
             durable = bytearray(inode.durable)
             durable[position] ^= mask
             inode.durable = bytes(durable)
+
+
+def _displaced(inode: Inode, path: str, undone: list[Change]) -> bool:
+    """Whether the directory that a file is in is gone, as one that had its name before has that again."""
+    for one in undone:
+        if one.of_directory and path.startswith(f"{one.old}/") and one not in inode.changes:
+            left = min((own.number for own in inode.changes if own.old == one.old), default=one.number + 1)
+            if one.number < left:
+                return True
+    return False
 
 
 def _left(inode: Inode, page: int, random: Random | None) -> bytes | None:

@@ -176,3 +176,31 @@ def test_two_directories_of_one_name_never_become_one(small: bool, synced: bool)
         assert found == {("0.log", "|", "24.log")}
     else:
         assert found == {("24.log", "|"), ("|", "24.log"), ("0.log", "|", "24.log")}
+
+
+@pytest.mark.parametrize("what", ["two left", "a future log", "a future log, the other removed", "nothing removed"])
+def test_a_name_that_a_directory_has_again_takes_nothing_from_others(what: str) -> None:
+    """Directories leave a name, or take it, one after the other, and the power is cut: what was durable is under one name or
+    the other, and never two directories become one."""
+    found = set()
+    for seed in range(60):
+        one = VirtualDisk()
+        durable = ["t-0.f/7.log", *(["t-0/24.log"] if what != "nothing removed" else [])]
+        one.sync(Sync(0, [one.open(path, create=True) for path in durable], []))
+        if what in ("two left", "a future log"):
+            one.rename("t-0", "t-0.1-delete")
+        else:
+            one.remove("t-0")
+        if what == "two left":
+            one.open("t-0/0.log", create=True)
+            one.rename("t-0", "t-0.2-delete")
+        else:
+            one.rename("t-0.f", "t-0")
+        random = Random(seed)
+        one.crash(random, lambda change, random=random: random.random() < 0.5)  # type: ignore[misc]
+        assert sum(path.endswith("/7.log") for path in one.files) == 1
+        assert what != "a future log" or sum(path.endswith("/24.log") for path in one.files) == 1
+        for directory in ("t-0", "t-0.f", "t-0.1-delete", "t-0.2-delete"):
+            assert len(one.names(directory)) < 2, one.files
+        found.add(tuple(sorted(one.files)))
+    assert len(found) >= {"two left": 5, "nothing removed": 2}.get(what, 3)

@@ -453,9 +453,9 @@ class LocalDisk:
         """Names that were renamed or removed, the last GONE_MAX. A small file for such a directory comes too late."""
         self._unnamed: set[str] = set()
         """Directories made here whose names no sync of a file has made durable yet."""
-        self._unnamed_small: set[str] = set()
-        """Directories made here whose names no replacement of a small file has made durable yet: these do not wait for the
-        syncs of files."""
+        self._named: set[str] = set()
+        """Directories whose names a replacement of a small file has made durable. These do not wait for the syncs of files.
+        All others may have been made a moment ago, here or by a process that was killed."""
         self.departures = 0
         """How many names have been renamed or removed."""
         self._left: dict[str, int] = {}
@@ -513,7 +513,6 @@ class LocalDisk:
             with contextlib.suppress(FileExistsError):  # a thread that writes a small file was faster
                 os.mkdir(f"{self.root}/{one}", durable.DIRECTORY_MODE)
             self._unnamed.add(one)
-            self._unnamed_small.add(one)
 
     def names(self, path: str) -> list[str]:
         """The names in a directory, sorted; none if it is missing. Raises DiskFailed."""
@@ -613,7 +612,7 @@ class LocalDisk:
     def _leave(self, name: str) -> None:
         self.departures += 1
         self._unnamed.discard(name)
-        self._unnamed_small.discard(name)
+        self._named.discard(name)
         self._gone.pop(name, None)
         self._gone[name] = None
         self._left.pop(name, None)
@@ -635,6 +634,7 @@ class LocalDisk:
     def _replace(self, path: str, content: Buffer | Iterable[Buffer], asked: int | None) -> None:
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
+        departures = self.departures
         try:
             try:
                 durable.write_file(temporary, content, self.synced)
@@ -652,7 +652,7 @@ class LocalDisk:
             new = self.new_directories(directory)
             for one in (directory, *(one.rpartition("/")[0] for one in new)):
                 self.sync_directory(one)
-            self.are_named(new)
+            self.are_named(new, departures)
         except FileNotFoundError as error:
             if directory not in self._gone and not self._went(directory, asked):
                 raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
@@ -743,17 +743,19 @@ class LocalDisk:
         self._unnamed.update(directories)
 
     def new_directories(self, directory: str) -> list[str]:
-        """A directory and the ones above it, as far as they were made here and their names are not durable yet. The caller
-        replaces a small file: it syncs the directories in which these lie too, and calls `are_named`. From any thread."""
+        """A directory and the ones above it, as far as their names are not known to be durable. The caller replaces a small
+        file: it syncs the directories in which these lie too, and calls `are_named`. From any thread."""
         found: list[str] = []
-        while directory in self._unnamed_small:
+        while directory and directory not in self._named:
             found.append(directory)
             directory = directory.rpartition("/")[0]
         return found
 
-    def are_named(self, directories: Iterable[str]) -> None:
-        """Note that the names of new directories are durable. From any thread."""
-        self._unnamed_small.difference_update(directories)
+    def are_named(self, directories: Iterable[str], departures: int) -> None:
+        """Note that the names of directories are durable. `departures`: the value before the small file was placed; another
+        directory may have such a name since. From any thread."""
+        with self.naming:
+            self._named.update(one for one in directories if not self._went(one, departures))
 
     def directory_descriptor(self, path: str) -> int:
         """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""

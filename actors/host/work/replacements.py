@@ -99,18 +99,19 @@ def _replace_chunk(
 
     _by_threads(named, written)
     directories: dict[tuple[LocalDisk, str], list[int]] = {}
-    made: dict[int, list[str]] = {}
+    unsure: dict[int, list[str]] = {}
     for place in there:
         disk, path, _, _ = wanted[place]
         directory = path.rpartition("/")[0]
         new = disk.new_directories(directory)
         for one in (directory, *(one.rpartition("/")[0] for one in new)):
             directories.setdefault((disk, one), []).append(place)
-        made[place] = new
+        unsure[place] = new
     _sync_directories(directories, results)
-    for place, new in made.items():
+    for place, new in unsure.items():
         if place not in results:
-            wanted[place].disk.are_named(new)
+            disk, _, _, departures = wanted[place]
+            disk.are_named(new, departures)
     for place in alone:
         disk, path, content, departures = wanted[place]
         try:

@@ -4,7 +4,7 @@ import errno
 import os
 import resource
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -331,6 +331,59 @@ def test_a_small_file_in_a_new_directory_is_durable_with_the_name_of_that(
     )
     assert replaced("a/t-0/quorum-state") is None and {"a/t-0", "a", "."} <= set(synced), "again, as it is not known"
     assert replaced("a/t-0/quorum-state") is None and not {"a", "."} & set(synced), "they are durable now"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("what", ["a killed process", "only just made", "made again meanwhile"])
+def test_a_directory_whose_name_may_not_be_durable_is_named_with_a_small_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool, what: str
+) -> None:
+    """It was made by a process that was killed; it is there and its maker goes on in a moment; or another one had its name
+    when that was made durable."""
+    disk, fsync, sync_beside, mkdir = LocalDisk(str(tmp_path)), os.fsync, replacements.sync_beside, os.mkdir
+    synced: list[str] = []
+    then: list[Callable[[], object]] = []
+
+    def one(fd: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path))
+        fsync(fd)
+        if synced[-1] == "." and then:
+            then.pop()()
+
+    def many(fds: Iterable[int]) -> list[int]:
+        for fd in list(fds):
+            one(fd)
+        return sync_beside(list(fds))
+
+    def replaced() -> bool:
+        synced.clear()
+        if beside:
+            (failed,) = replacements.replace_beside(
+                [replacements.Replacement(disk, "t-0/epochs", b"x", disk.departures)]
+            )
+            assert failed is None
+        else:
+            disk.replace("t-0/epochs", b"x", disk.departures)
+        return "." in synced
+
+    monkeypatch.setattr(os, "fsync", one)
+    monkeypatch.setattr(replacements, "sync_beside", many)
+    if what == "a killed process":
+        LocalDisk(str(tmp_path)).open("t-0/0.log", create=True)
+    elif what == "only just made":
+
+        def made(path: str, mode: int) -> None:
+            mkdir(path, mode)
+            assert replaced()
+
+        monkeypatch.setattr(os, "mkdir", made)
+        disk.open("t-0/0.log", create=True)
+        return
+    else:
+        disk.open("t-0/0.log", create=True)
+        then.append(lambda: (disk.rename("t-0", "t-0.1-delete"), disk.open("t-0/0.log", create=True)))
+        assert replaced()
+    assert replaced() and not replaced()
 
 
 def test_a_small_file_of_a_run_that_fails_takes_nothing_behind_it(waiting: Waiting, tmp_path: Path) -> None:
