@@ -100,6 +100,8 @@ FOUND = [
     ("failed_sync_is_final", "failing disks", 200287),
     ("replica_in_one_directory", "failing disks", 200980),
     ("nothing_deleted_unasked", "failing disks", 250085),
+    ("liveness", "failing disks", 260576),
+    ("what_is_too_old_goes", "failing disks", 261238),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

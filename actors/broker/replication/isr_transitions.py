@@ -264,6 +264,8 @@ class View(NamedTuple):
     """The log end at the start of the current leader epoch."""
     lag_ms_max: int
     mono_ms: int
+    readable: bool = True
+    """Whether this broker can read its replica, and has not said that another one is to lead."""
 
 
 def eligible(view: View, follower: Follower) -> bool:
@@ -274,14 +276,15 @@ def eligible(view: View, follower: Follower) -> bool:
 
 
 def wanted(view: View, isr: Isr) -> frozenset[int]:
-    """The ISR that the present state calls for: replicas join by R497-43 and leave by R497-44."""
+    """The ISR that the present state calls for: replicas join by R497-43 and leave by R497-44. Nobody leaves a leader that
+    cannot read its replica: followers lag because it gives them nothing, and one of them is to lead instead."""
     want = set(isr.isr)
     for replica in view.replicas:
         follower = view.followers.get(replica)
         if follower is None:
             continue
         if replica in want:
-            if follower.lags(view.log_end, view.mono_ms, view.lag_ms_max):
+            if view.readable and follower.lags(view.log_end, view.mono_ms, view.lag_ms_max):
                 want.discard(replica)
         elif joins(view, isr, follower):
             want.add(replica)

@@ -451,6 +451,7 @@ class Partition:
             self.epoch_start,
             cluster.lag_ms_max,
             mono_ms,
+            not self.unreadable,
         )
 
     def note_fetch(

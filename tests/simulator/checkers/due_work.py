@@ -16,8 +16,9 @@ SILENT_MS = 1_000
 """A broker that has had no turn for so long was frozen."""
 MARGIN_MS = 2_500
 EVERY_MS = 100
-Sealed = tuple[str, bytes, int, int, int]
-"""(process, topic id, partition, base offset, bytes)."""
+Sealed = tuple[str, bytes, int, int, int, int | None]
+"""(process, topic id, partition, base offset, bytes, when the disk was written). Between two looks a segment may be cut and
+grow again to what it was."""
 
 
 class Retention:
@@ -53,7 +54,8 @@ class Retention:
             if limit_ms is None or log.blank or log.torn is not None:
                 continue
             for segment in log.segments[:-1]:
-                key = process.name, partition.topic_id, partition.number, segment.base_offset, segment.size
+                written_ms = segment.log.modified_ms
+                key = process.name, partition.topic_id, partition.number, segment.base_offset, segment.size, written_ms
                 found[key] = known.get(key, now_ms)
                 over_ms = now_ms - found[key] - limit_ms
                 # Retention goes from the front: what is behind one that stays does too.

@@ -12,6 +12,7 @@ from actors.broker.log.index_cache import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Copy, Move
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Segment
+from actors.broker.replication import isr_transitions
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from actors.node.roles.broker.log.scrubber import Scrubber
@@ -184,3 +185,10 @@ def segment_that_the_cleaner_has_taken_is_called_damaged() -> Sequence[Patch]:
         return blaming
 
     return [instead(DelayedFetch, "_warming", slow)]
+
+
+@mistake(WORLD)
+def leader_that_cannot_read_removes_who_lags() -> Sequence[Patch]:
+    """Its followers lag because it gives them nothing, and it is left alone with what nobody can read."""
+    wanted = isr_transitions.wanted
+    return [instead(isr_transitions, "wanted", lambda view, isr: wanted(view._replace(readable=True), isr))]

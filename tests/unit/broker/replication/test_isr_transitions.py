@@ -226,6 +226,14 @@ def test_r497_44_lag_counts_time_since_caught_up(log_end: int, late_ms: int, sta
     assert (2 in wanted(found, Isr((1, 2), 7))) is stays
 
 
+def test_nobody_leaves_a_leader_that_cannot_read_its_replica() -> None:
+    """It would be the only member, and nobody could take over what it cannot give. Who has everything joins still."""
+    behind, beside = caught_up(2, log_end=9), caught_up(3)
+    found = view(mono_ms=30_001, followers={2: behind, 3: beside})
+    assert wanted(found, Isr((1, 2), 7)) == {1, 3}
+    assert wanted(found._replace(readable=False), Isr((1, 2), 7)) == {1, 2, 3}
+
+
 def test_r497_45_waits_for_one_that_may_join_only() -> None:
     outside = caught_up(3, log_end=7)
     isr = Isr((1, 2), 7)
