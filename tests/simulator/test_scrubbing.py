@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.cleaning.replacing import name_all
 from actors.broker.log.leader_epochs import EpochCache
 from actors.broker.log.scrubbing import SegmentScrub
+from actors.broker.log.segment import INDEX, SWAP
 from actors.node.roles.broker.log import batch_restoration
 from actors.node.roles.broker.log.batch_restoration import BatchRestoration
 from actors.node.roles.broker.log.log_directories import LogDirectories
@@ -203,6 +205,30 @@ def test_records_that_are_deleted_while_they_are_read_are_no_fault():
     t.world.run_for(60_000)
     assert [_scrubber(t, broker).faults_found for broker in (1, 2, 3)] == [0, 0, 0]
     assert sorted(t.read()) == [9, 10, 11]
+
+
+def test_a_cleaned_segment_that_gets_its_name_while_it_is_read_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the log under the name that it was written with, and has its own once another cleaning begins."""
+    t = _written()
+    broker = t.leader
+    log = t.log(broker)
+    segment = log.segments[0]
+    segment.rename(SWAP)
+    segment.placed = True
+    load, named = SegmentScrub._load_indexes, list[str]()
+
+    def late(self: SegmentScrub) -> int:
+        if segment.suffix == SWAP and self.path(INDEX) == segment.path(INDEX):
+            named.append(self.path(INDEX))
+            name_all(log)
+        return load(self)
+
+    monkeypatch.setattr(SegmentScrub, "_load_indexes", late)
+    before = t.file(broker, f"{FILE}{SWAP}")
+    t.until(lambda: bool(named))
+    _passed(t, broker)
+    assert [_scrubber(t, one).faults_found for one in (1, 2, 3)] == [0, 0, 0]
+    assert t.file(broker, FILE) == before
 
 
 @pytest.mark.parametrize("seed", range(4))

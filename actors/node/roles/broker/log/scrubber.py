@@ -402,14 +402,14 @@ class Scrubber:
             rebuild=SegmentIndex(segment.base_offset, segment.interval_bytes) if rebuild else None,
             suffix=segment.suffix,
         )
-        generation, layout = log.generation, log.layout
+        before = log.generation, log.layout, segment.suffix
         while not found.done:
             size = yield self._job(found.step)
             self._spend(size)
             if (
                 not self._rate()
                 or not self._here(partition, log)
-                or (log.generation, log.layout) != (generation, layout)
+                or (log.generation, log.layout, segment.suffix) != before
             ):
                 return None
         return found
