@@ -268,9 +268,9 @@ class LocalFile:
         return self._open()
 
     def pin(self, named: "Named | None" = None) -> list[int]:
-        """The descriptors to sync: the file's and, if its name is new, its directory's; and, as far as directories are
-        new too, those that hold their names. They stay open until `unpin`. `named`: directories that are synced before it
-        anyway, by which every name is durable that there is now; these are added to it.
+        """The descriptors to sync: the file's and, if its name is new, its directory's; and, as far as the names of the
+        directories above it may not be durable, those that hold them. They stay open until `unpin`. `named`: directories
+        that are synced before it anyway, by which every name is durable that there is now; these are added to it.
 
         For a file that was removed meanwhile, the list is empty. Raises DiskFailed; DiskFull if there are no descriptors
         for it now: it may be pinned later.
@@ -280,14 +280,17 @@ class LocalFile:
         except FileNotFoundError:
             return []
         self._pins += 1
-        if self._created:
+        if self._created or not self._disk.is_placed(self.path):
             paths = self._disk.unnamed(self.path)
-            new = [path for path in paths if named is None or (self._disk, path.rpartition("/")[0]) not in named]
+            new = paths if self._created else paths[1:]
+            new = [path for path in new if named is None or (self._disk, path.rpartition("/")[0]) not in named]
             try:
                 for path in new:
                     fds.append(self._disk.directory_descriptor(path))
             except OSError as error:
                 self._disk.still_unnamed(paths[1:])
+                if isinstance(error, FileNotFoundError) and not self._created:
+                    return fds  # the log directory was unmounted or moved away
                 if (fd := self.unpin(fds)) >= 0:
                     os.close(fd)
                 if isinstance(error, FileNotFoundError):
@@ -451,11 +454,12 @@ class LocalDisk:
         being renamed."""
         self._gone: dict[str, None] = {}
         """Names that were renamed or removed, the last GONE_MAX. A small file for such a directory comes too late."""
-        self._unnamed: set[str] = set()
-        """Directories made here whose names no sync of a file has made durable yet."""
+        self._placed = {""}
+        """Directories whose names a sync of a file makes durable, or has. All others may have been made a moment ago, here
+        or by a process that was killed."""
         self._named: set[str] = set()
-        """Directories whose names a replacement of a small file has made durable. These do not wait for the syncs of files.
-        All others may have been made a moment ago, here or by a process that was killed."""
+        """Directories whose names a replacement of a small file has made durable. These do not wait for the syncs of
+        files."""
         self.departures = 0
         """How many names have been renamed or removed."""
         self._left: dict[str, int] = {}
@@ -510,9 +514,10 @@ class LocalDisk:
             missing.append(directory)
             directory = directory.rpartition("/")[0]
         for one in reversed(missing):
+            self._placed.discard(one)
+            self._named.discard(one)
             with contextlib.suppress(FileExistsError):  # a thread that writes a small file was faster
                 os.mkdir(f"{self.root}/{one}", durable.DIRECTORY_MODE)
-            self._unnamed.add(one)
 
     def names(self, path: str) -> list[str]:
         """The names in a directory, sorted; none if it is missing. Raises DiskFailed."""
@@ -611,7 +616,7 @@ class LocalDisk:
 
     def _leave(self, name: str) -> None:
         self.departures += 1
-        self._unnamed.discard(name)
+        self._placed.discard(name)
         self._named.discard(name)
         self._gone.pop(name, None)
         self._gone[name] = None
@@ -730,17 +735,21 @@ class LocalDisk:
         finally:
             os.close(fd)
 
+    def is_placed(self, path: str) -> bool:
+        """Whether a sync of a file has made durable the names of the directories above a path, or does so now."""
+        return path.rpartition("/")[0] in self._placed
+
     def unnamed(self, path: str) -> list[str]:
-        """The path and the new directories above it, whose names a sync of a new file makes durable."""
+        """The path and the directories above it whose names may not be durable: the caller syncs those that hold them."""
         found = [path]
-        while (directory := found[-1].rpartition("/")[0]) in self._unnamed:
-            self._unnamed.discard(directory)
+        while (directory := found[-1].rpartition("/")[0]) not in self._placed:
+            self._placed.add(directory)
             found.append(directory)
         return found
 
     def still_unnamed(self, directories: Sequence[str]) -> None:
-        """Note that the new directories that `unnamed` returned have not been made durable."""
-        self._unnamed.update(directories)
+        """Note that the names of directories that `unnamed` returned have not been made durable."""
+        self._placed.difference_update(directories)
 
     def new_directories(self, directory: str) -> list[str]:
         """A directory and the ones above it, as far as their names are not known to be durable. The caller replaces a small

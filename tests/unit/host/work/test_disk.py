@@ -365,6 +365,32 @@ def test_the_first_sync_in_a_new_directory_covers_its_name_too(disk: LocalDisk, 
     assert synced(third) == [os.stat(tmp_path / path).st_ino for path in ("a/t-1/0.log", "a/t-1", "a")]
 
 
+def test_the_first_sync_covers_the_name_of_a_directory_that_a_killed_process_has_made(
+    disk: LocalDisk, tmp_path: Path
+) -> None:
+    """What is flushed in it would go with it in a power cut. The directory itself, which a flush names first, is not synced
+    again for a file that was there."""
+    LocalDisk(str(tmp_path)).open("t-0/0.log", create=True)
+    file = disk.open("t-0/0.log")
+
+    def synced(named: set[tuple[LocalDisk, str]]) -> list[str]:
+        fds = file.pin(named)
+        found = [os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path) for fd in fds]
+        file.unpin(fds)
+        return found
+
+    named: set[tuple[LocalDisk, str]] = set()
+    assert synced(named) == ["t-0/0.log", "."] and named == {(disk, "")}
+    assert synced(set()) == ["t-0/0.log"]
+    disk.rename("t-0", "t-0.1-future")
+    disk.rename("t-0.1-future", "t-0")
+    assert synced(set()) == ["t-0/0.log", "."], "it has that name anew"
+    disk.rename("t-0", "t-1")
+    tmp_path.rename(tmp_path.parent / "elsewhere")
+    assert len(synced(set())) == 1, "whoever moved it away takes nothing from the sync of the file"
+    (tmp_path.parent / "elsewhere").rename(tmp_path)
+
+
 def test_a_directory_that_cannot_be_opened_for_a_sync_is_a_failure_and_is_asked_again(
     disk: LocalDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
