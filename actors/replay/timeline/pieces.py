@@ -93,10 +93,11 @@ class LogPieces:
                 data = mapped(segment.path)
                 self._refuse_another(segment.path, data)
                 found[at] = (segment.path, data, found[at][2])
-        if log.segments and log.segments[0].base_offset > end:
+        begin = log.segments[0].base_offset if log.segments else max(one.end_offset for one in log.checkpoints)
+        if begin > end:  # a snapshot that came instead of the log has nothing behind it at first
             raise NothingToRead(
-                f"{log.directory} holds nothing between offsets {end} and {log.segments[0].base_offset} any more: these "
-                f"records were deleted before they were read. Open the history anew."
+                f"{log.directory} holds nothing between offsets {end} and {begin} any more: these records were deleted "
+                f"before they were read. Open the history anew."
             )
         self._all = tuple(found)
 

@@ -312,3 +312,36 @@ def test_a_copy_that_grows_for_long_stays_within_its_bound_and_keeps_half_of_it(
         leader.high_watermark = log[20].last_offset + 1
         asyncio.run(run(leader))
     assert begins == sorted(begins) and len(set(begins)) > 2, "it was cut more than once"
+
+
+def test_a_snapshot_behind_which_nothing_was_written_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that was cut off while the leader deleted its log showed what was before as now, until the next record."""
+    monkeypatch.setattr(tail, "SLICE_BYTES", 100)
+    log = metadata_logs.batches(metadata_logs.ops(), 2)
+    directory = metadata_logs.write(tmp_path, log)
+
+    async def run(leader: Controller) -> None:
+        async with Kafka(client_config({"bootstrap.servers": leader.address})) as kafka:
+            tailed, told = Tailed(kafka), asyncio.Event()
+
+            async def heard() -> None:
+                told.set()
+
+            try:
+                recorded, end = await tailed.begin(), log[-1].last_offset + 1
+                leader.log, leader.high_watermark = list(log), end
+                leader.snapshots = [snapshot(directory, end)]
+                leader.delete(end)
+                following = asyncio.create_task(tailed.follow(heard))
+                await asyncio.wait_for(told.wait(), 5)
+                following.cancel()
+                assert (recorded.extent().begin, recorded.extent().end) == (end, end) and not tailed.problem
+                for name, table in replay.state(directory).items():
+                    if name != "controllers":
+                        assert recorded.table(name, recorded.moment("")).equals(table), name
+            finally:
+                tailed.close()
+
+    with Controller(log[:3], "__kafka_metadata") as leader:
+        leader.epoch = log[-1].epoch
+        asyncio.run(run(leader))
