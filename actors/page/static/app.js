@@ -7,6 +7,7 @@ import { Strip } from "./strip.js";
 const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], ["topics", "Topics"], ["groups", "Groups"], ["changes", "Changes"], ["ask", "Ask"], ["security", "Security"], ["settings", "Settings"]];
 
 const AGAIN_MS = 3000, SURVEY_MS = 15000;
+const SILENT_MS = 15000; // the page's process says something every 5 s
 
 /** A part of the address; one that somebody cut off in the middle of an escape stays as it is. */
 function decoded(part) {
@@ -219,13 +220,29 @@ class App {
   /** A page that nobody sees does not listen: a browser has six connections for all pages of one address. */
   listen() {
     this.source?.close();
+    clearTimeout(this.silent);
     if (document.hidden) return;
     const source = (this.source = new EventSource(address("/events")));
-    source.onmessage = (event) => this.take(JSON.parse(event.data));
+    source.onmessage = (event) => {
+      this.expect();
+      this.take(JSON.parse(event.data));
+    };
     source.onerror = () => {
       this.lost();
-      if (source.readyState === EventSource.CLOSED) setTimeout(() => source === this.source && this.again(), AGAIN_MS);
+      if (source.readyState !== EventSource.CLOSED) return;
+      clearTimeout(this.silent);
+      setTimeout(() => source === this.source && this.again(), AGAIN_MS);
     };
+    this.expect();
+  }
+
+  /** A connection stays open though nobody is at its other end, as through a tunnel or behind a sleep: silence is told too. */
+  expect() {
+    clearTimeout(this.silent);
+    this.silent = setTimeout(() => {
+      this.lost();
+      this.listen();
+    }, SILENT_MS);
   }
 
   /** A browser tries again by itself where nothing answers; after an answer that is no stream, as 503, it does not. */
@@ -273,7 +290,7 @@ class App {
     clearTimeout(this.growing);
     this.growing = setTimeout(() => {
       this.growing = 0;
-      this.strip.load().catch(() => null);
+      this.strip.load().then(() => this.shown?.grown?.(), () => null);
     }, ms);
   }
 

@@ -24,6 +24,7 @@ export async function open(app, root) {
 
   function draw() {
     const flow = app.strip.flow;
+    if (!flow) return; // it could not be had yet
     const step = Math.max(0.001, (flow.ended_ms - flow.begun_ms) / flow.records.length / 1000);
     const times = flow.records.map((_, at) => flow.begun_ms / 1000 + (at + 0.5) * step);
     chart.draw(["records", "changes"], [times, flow.records.map((one) => one / step), flow.changes.map((one) => one / step)]);
@@ -52,5 +53,5 @@ export async function open(app, root) {
 
   const reload = () => (draw(), compare().catch((error) => fill(compared, failed(error))));
   await reload();
-  return { update: reload, pulse: (_, changed) => changed && reload(), drawn: () => (draw(), rows.lay()), close: () => { chart.close(); rows.close(); app.compared = null; } };
+  return { update: reload, pulse: (_, changed) => changed && reload(), grown: draw, drawn: () => (draw(), rows.lay()), close: () => { compare.end(); chart.close(); rows.close(); app.compared = null; } };
 }

@@ -86,6 +86,18 @@ def test_a_late_answer_about_one_moment_does_not_take_the_place_of_another(walke
     assert not walker.page.evaluate("document.querySelector('.frame').classList.contains('in-past')")
 
 
+def test_a_comparison_that_comes_late_is_not_shown_in_the_next_view(walker: Walker) -> None:
+    walker.go("time", "Time")
+    held = Held(walker, "**/api/v1/tables/features?at=*", 1)
+    walker.page.click("text=Compare from this moment")
+    held.wait()
+    walker.go("partitions", "Partitions")
+    asked: list[str] = []
+    walker.page.on("request", lambda one: asked.append(one.url))
+    held.let_go()
+    assert [one for one in asked if "/tables/changes" in one] == [] and not walker.wrong
+
+
 def test_play_waits_for_the_moment_that_it_asked_for(walker: Walker) -> None:
     walker.go("partitions", "Partitions")
     held = Held(walker, "**/api/v1/tables/features?*", 1)
