@@ -379,12 +379,17 @@ def _fill(log: PartitionLog, front: Gone, after: tuple[int, int], before: tuple[
 
 def _forget_empty(log: PartitionLog, trusted: int, left: Left) -> None:
     """Remove files without a batch that do not fit among the others, as the log was to begin anew there and a power cut has
-    brought back what it had: those in front of others, below what was durable, and a last one that does not begin where the
-    one before it ends. It stays where what has left in front of it fills the log up to there: all was too old, and nothing
-    else says up to where the log had come."""
+    brought back what it had: those in front of others, below what was durable or inside what comes before them, and a last
+    one that does not begin where the one before it ends. That stays where what has left in front of it fills the log up to
+    there: all was too old, and nothing else says up to where the log had come."""
     *others, last = log.segments
-    gone = [one for one in others if not one.size and one.base_offset < trusted]
-    others = [one for one in others if one.size or one.base_offset >= trusted]
+    gone, before = list[Segment](), None
+    for one in others:
+        if one.size:
+            before = one
+        elif one.base_offset < trusted or (before is not None and before.find_last()[0] > one.base_offset):
+            gone.append(one)
+    others = [one for one in others if one not in gone]
     if others and not last.size and last.base_offset > log.cleaned_offset:
         found, begin = others[-1].find_last(), last.base_offset
         fits = found[0] == begin or (_way(left, others[-1], found[0])[1] and _fill(log, left.front, found, (begin, -1)))

@@ -544,3 +544,22 @@ def test_an_unclean_start_looks_at_the_end_of_each_segment_once() -> None:
         return found
 
     assert reads(40) - reads(10) == 2 * 30  # the end of the index, and what follows in the log
+
+
+@pytest.mark.parametrize("behind", [0, 2])
+def test_an_empty_file_inside_what_the_log_had_goes(behind: int) -> None:
+    """The log was cut, and then begun anew inside a batch. For neither there was room to make it durable, but a checkpoint
+    was written. The power cut brought back what was there."""
+    log = new(segment_bytes=100)
+    for count in (2, 3, 2):
+        put(log, build(count, 40), epoch=1)
+    flush(log)
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 5]
+    disk, last = _disk(log), log.segments[-1]
+    if not behind:
+        last.log.truncate(0)
+    disk.open(f"{DIRECTORY}/{4:020d}.log", create=True)
+    again = reopen(log, recovery_point=4)
+    assert again.log.damaged is None and again.cuts == ()
+    assert [segment.base_offset for segment in again.log.segments] == [0, 2, 5]
+    assert again.log.log_end_offset == 5 + behind and not disk.exists(f"{DIRECTORY}/{4:020d}.log")
