@@ -1,15 +1,13 @@
 """What one page shows: a directory, or a running cluster by its address; and the word to its readers that something is new.
 
-This file alone decides what runs beside the page, and what its readers hear. What runs beside it and fails is told in the
-terminal and begun anew: else the page would show what it knew then, for days.
+This file alone decides what runs beside the page, and what its readers hear.
 """
 
 import asyncio
 import json
-import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -20,6 +18,7 @@ from actors.client.operations.leaders import Part
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
 from actors.host.client.schema_registry import Registry
+from actors.page.beside import Failures, again_and_again, beside
 from actors.page.changes.nodes import Nodes
 from actors.page.lately import Lately
 from actors.page.live.lags import Lags
@@ -34,11 +33,8 @@ from actors.page.news import QUIET_S, News, Reader
 from actors.page.quorum import quorum_shown
 from actors.page.verdict import Asked, Verdict, verdict
 
-LOG = logging.getLogger(__name__)
 AGAIN_S = 10.0
 """How often it is tried whether a log can be read that could not be read, s."""
-BEGUN_ANEW_S = 5.0
-"""After what time something begins anew that has failed, s."""
 JUDGED_S = QUIET_S
 """For how long the health of now is the same for all who ask, if no word comes that something is new, s."""
 LOOK_S = 1.0
@@ -48,14 +44,24 @@ LOOK_S = 1.0
 class Watched:
     """The thing that the page shows."""
 
-    def __init__(self, name: str, known: Knows, live: "Live | None" = None, nodes: Nodes | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        known: Knows,
+        live: "Live | None" = None,
+        nodes: Nodes | None = None,
+        failures: Failures | None = None,
+    ) -> None:
         self.name = name
         """The address or the path, as it was given."""
         self.known = known
         self.live = live
         self.nodes = nodes
         """The nodes' processes, where this page may do something to them."""
+        self.failures = failures or Failures()
+        """What has failed beside the page."""
         self._news = News(self._event, lambda: self.live is not None)
+        self.failures.on_change = self._news.tell
         self._touched: Any = None
         self._judged = Lately()
         """The last verdict on now."""
@@ -86,6 +92,8 @@ class Watched:
         if not moment.is_now:
             return verdict(self.known, moment, None)
         known, extent = self.known, self.known.extent()
+        if moment.offset < extent.touched:  # the log has grown since the moment was looked up: this is not that of now
+            return verdict(known, moment, self.asked)
         of = known, extent.touched, extent.reading, self._news.version, time.monotonic() // JUDGED_S
         found: Verdict = self._judged.found(of, lambda: verdict(known, moment, self.asked))
         return found
@@ -128,7 +136,8 @@ class Watched:
 
     def notes(self) -> list[str]:
         """Sentences that a reader has to know."""
-        return [*self.known.notes(), *(self.live.notes() if self.live is not None else ())]
+        live = self.live.notes() if self.live is not None else ()
+        return [*self.known.notes(), *live, *self.failures.notes()]
 
 
 class Live:
@@ -191,7 +200,7 @@ async def _looked_at(path: Path, recorded: Recorded) -> AsyncIterator[Watched]:
             if await asyncio.to_thread(recorded.refresh):
                 await watched.tell()
 
-    async with _beside(look):
+    async with beside(watched.failures, look):
         yield watched
 
 
@@ -212,18 +221,18 @@ async def cluster(
             if watched is not None:
                 told.append(asyncio.get_running_loop().create_task(watched.tell()))
 
-        live = Live(config, kafka, Quorums(quorum, tell), registry)
+        live, failures = Live(config, kafka, Quorums(quorum, tell), registry), Failures()
         try:
-            async with _beside(live.quorums.watch):
+            async with beside(failures, live.quorums.watch):
                 known, why = await _known(kafka, tailed, live)
-                watched = Watched(name, known, live, nodes)
+                watched = Watched(name, known, live, nodes, failures)
                 live.troubles = Troubles(kafka, watched.led, tell)
                 follow = (
                     partial(tailed.follow, watched.tell_if_touched)
                     if why is None
                     else partial(_polled, watched, live, following, why)
                 )
-                async with _beside(live.lags.watch, live.troubles.watch, follow):
+                async with beside(failures, live.lags.watch, live.troubles.watch, follow):
                     yield watched
         finally:
             tailed.close()
@@ -257,7 +266,7 @@ async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Polls
 
 async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) -> None:
     """Ask brokers, and try again and again whether the log can be read: then go on with that."""
-    asking = asyncio.create_task(_again_and_again(partial(polls.watch, watched.tell)))
+    asking = asyncio.create_task(again_and_again(watched.failures, partial(polls.watch, watched.tell)))
     tailed = Tailed(following)
     try:
         while True:
@@ -271,28 +280,9 @@ async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) 
         asking.cancel()
         live.tailed = tailed
         await watched.tell()
-        await _again_and_again(partial(tailed.follow, watched.tell_if_touched))  # the copy is shown: it stays
+        await again_and_again(
+            watched.failures, partial(tailed.follow, watched.tell_if_touched)
+        )  # it is shown: it stays
     finally:
         asking.cancel()
         tailed.close()
-
-
-@asynccontextmanager
-async def _beside(*works: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Run some works, which have no end, as tasks until the body is over."""
-    tasks = [asyncio.create_task(_again_and_again(one)) for one in works]
-    try:
-        yield
-    finally:
-        for one in tasks:
-            one.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _again_and_again(work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            await work()
-        except Exception:
-            LOG.exception("something that runs beside the page has failed, and begins anew")
-        await asyncio.sleep(BEGUN_ANEW_S)

@@ -34,6 +34,8 @@ STATES_MAX = 1_000
 BYTES_MAX = 128 << 20
 CHANGES_MAX = 100_000
 MARKS_MAX = 2_000
+POLLED = -1
+"""The reading that these states are of: a log that can be read at last is another one."""
 
 
 class Seen(NamedTuple):
@@ -103,7 +105,7 @@ class Polled:
         """The moments that there are."""
         with self._lock:
             first, last = self._states[0], self._states[-1]
-            return Extent(first.number, last.number, first.time_ms, self._ended_ms, last.number)
+            return Extent(first.number, last.number, first.time_ms, self._ended_ms, last.number, POLLED)
 
     def moment(self, at: str) -> Moment:
         """The moment that a text names; empty: now. Raises ValueError for one that was not seen."""

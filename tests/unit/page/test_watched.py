@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from actors.page import news
+from actors.page import beside, news
 from actors.page import watched as module
 from actors.page.live.quorums import Quorums
 from actors.page.metadata.moments import Extent, Moment
@@ -107,7 +107,7 @@ def test_what_a_cluster_tells_without_a_word_is_heard_all_the_same(made: list[in
 def test_what_fails_beside_the_page_is_told_and_begins_anew(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "BEGUN_ANEW_S", 0.001)
+    monkeypatch.setattr(beside, "BEGUN_ANEW_S", 0.001)
     begun = 0
 
     async def work() -> None:
@@ -118,7 +118,7 @@ def test_what_fails_beside_the_page_is_told_and_begins_anew(
         await asyncio.Event().wait()
 
     async def run() -> None:
-        async with module._beside(work):
+        async with beside.beside(beside.Failures(), work):
             async with asyncio.timeout(10):
                 while begun < 3:
                     await asyncio.sleep(0.001)
@@ -153,6 +153,20 @@ def test_now_is_judged_once_for_all_who_ask_soon(made: list[int], monkeypatch: p
     assert len(made) == 9, "some of what is wrong comes without a word"
 
 
+def test_a_verdict_of_before_a_change_is_not_kept_for_those_who_ask_behind_it(
+    made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request has its moment, and the log grows before it is judged: all others had the old numbers then."""
+    monkeypatch.setattr(module, "JUDGED_S", 600.0)
+    known = Known()
+    watched = Watched("x", known)  # type: ignore[arg-type]
+    late = known.moment("")
+    known.end = known.touched = 2
+    for moment in (late, known.moment(""), known.moment("")):
+        watched.verdict(moment)
+    assert made == [1, 2]
+
+
 def test_a_directory_is_read_no_further_when_the_page_has_ended() -> None:
     """It was left with a log that was being read anew, and ended only when all of it was read."""
     log = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
@@ -171,7 +185,7 @@ def test_a_log_that_could_be_read_at_last_is_kept_though_following_it_fails_once
 ) -> None:
     """Its copy was deleted under the page, which went on to show it, and did so for good if it could not be read again."""
     monkeypatch.setattr(module, "AGAIN_S", 0.001)
-    monkeypatch.setattr(module, "BEGUN_ANEW_S", 0.001)
+    monkeypatch.setattr(beside, "BEGUN_ANEW_S", 0.001)
     every: list[Any] = []
 
     class Copied:
@@ -201,11 +215,37 @@ def test_a_log_that_could_be_read_at_last_is_kept_though_following_it_fails_once
     async def run() -> None:
         live = Live(None, None, Quorums(None, lambda: None))  # type: ignore[arg-type]
         watched = Watched("x", Known(), live)  # type: ignore[arg-type]
-        async with module._beside(partial(module._polled, watched, live, None, Asking())):  # type: ignore[arg-type]
+        following = partial(module._polled, watched, live, None, Asking())  # type: ignore[arg-type]
+        async with beside.beside(watched.failures, following):
             async with asyncio.timeout(10):
                 while not any(one.follows == 2 for one in every):
                     await asyncio.sleep(0.001)
                     assert not any(one.is_closed for one in every), "it is shown"
         assert len(every) == 1 and live.tailed is every[0] and every[0].is_closed
+
+    asyncio.run(run())
+
+
+def test_what_fails_beside_the_page_for_good_is_told_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was told in the terminal alone, and the page showed what it knew then as that of now."""
+    monkeypatch.setattr(beside, "BEGUN_ANEW_S", 0.001)
+    monkeypatch.setattr(beside, "STEADY_S", 0.5)
+    monkeypatch.setattr(module, "LOOK_S", 0.001)
+    monkeypatch.setattr(news, "PULSE_S", 0.0)
+    log = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+
+    async def run() -> None:
+        async with directory(log) as watched, asyncio.timeout(20):
+            reader = watched.pulses(Reader())
+
+            async def notes() -> list[str]:
+                return list(json.loads((await anext(reader)).removeprefix(b"data: "))["notes"])
+
+            assert await notes() == []
+            with monkeypatch.context() as patched:
+                patched.setattr(watched.known, "refresh", lambda: 1 // 0)
+                assert [one[:39] for one in await notes()] == ["Something beside this page fails, so wh"]
+                assert "ZeroDivisionError" in watched.notes()[0]
+            assert await notes() == [], "it goes on"
 
     asyncio.run(run())

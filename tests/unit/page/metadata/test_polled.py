@@ -1,10 +1,15 @@
 """What brokers told, kept within its bounds."""
 
+from pathlib import Path
+
 import pytest
 
 from actors.client.metadata import Broker, Metadata, Partition, Topic
 from actors.page.metadata import polled
 from actors.page.metadata.polled import Polled
+from actors.page.metadata.recorded import Recorded
+
+LOG = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
 
 
 def told(leader: int) -> Metadata:
@@ -32,3 +37,10 @@ def test_the_present_and_what_was_before_it_are_kept_whatever_they_take(monkeypa
     for at in range(5):
         found.take(told(1 + at % 2), at)
     assert (found.extent().begin, found.extent().end) == (4, 5)
+
+
+def test_a_log_that_can_be_read_at_last_is_not_taken_for_more_of_what_brokers_told() -> None:
+    """A moment of the past has a number of these states, and was not looked up anew as an offset of that log."""
+    found = Polled("no right")
+    found.take(told(1), 1_000)
+    assert found.extent().reading != Recorded(LOG).extent().reading
