@@ -231,6 +231,27 @@ def test_a_cleaned_segment_that_gets_its_name_while_it_is_read_is_no_fault(monke
     assert t.file(broker, FILE) == before
 
 
+@pytest.mark.parametrize("what", ["log", "index"])
+def test_a_segment_is_read_though_others_leave_the_log_sooner_than_it_is_read(what: str) -> None:
+    """One leaves the log every three seconds, and to read one takes four."""
+    slow = {"rayft.log.scrub.bytes.per.second": "100", "log.retention.check.interval.ms": "500"}
+    t = _written([1, 2], count=60, config=slow)
+    t.world.run_for(27_000)
+    scrubber, log = _scrubber(t, 1), t.log(1)
+    reading = next(iter(scrubber._readings.values()))
+    assert reading.at is not None
+    at = reading.at[2]
+    damaged = next(one for one in log.segments if one.base_offset > at + 4)
+    path = damaged.path(".log" if what == "log" else INDEX)
+    sound = t.file(1, path)
+    t.cluster.brokers[1].disk.corrupt(path, len(sound) - 3)
+    while damaged in log.segments[2:] and not scrubber.faults_repaired:
+        t.world.run_for(3_000)
+        t.delete_records(log.segments[1].base_offset)
+    assert (scrubber.faults_found, scrubber.faults_repaired) == (1, 1)
+    assert t.file(1, path) == sound and damaged in log.segments
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_leader_goes_while_a_follower_mends(seed):
     t = _written(seed=seed + 1)

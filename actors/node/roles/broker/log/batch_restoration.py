@@ -78,7 +78,7 @@ class BatchRestoration:
         """Put back what others have, the first damage first. Returns how many batches. What lies behind damage that is
         not filled exactly is not where it is thought to be, so the segment is to be read again first. A batch that
         would change sound bytes is another one: a replica may have been cleaned of which this one does not know."""
-        restored, before = 0, (log.generation, log.layout)
+        restored, generation = 0, log.generation
         for fault in faults:
             if not log.sparse and not (yield from self._fills(partition, log, fault)):
                 return restored
@@ -92,7 +92,7 @@ class BatchRestoration:
                 stored = yield self._job(bound(segment.log.read_at_rest, position, len(data)), len(data))
                 if not self._is_here(partition, log) or segment not in log.segments[:-1] or end_of(log, segment) != end:
                     return restored
-                if (log.generation, log.layout) != before:  # it was cut, and has grown again
+                if log.generation != generation:  # it was cut, and has grown again
                     return restored
                 differs = _differs(stored, data)
                 if (log.sparse and not _same(stored, data)) or _harms(differs, position, faults):

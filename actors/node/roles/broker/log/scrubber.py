@@ -370,9 +370,9 @@ class Scrubber:
                 break
             reached = faults[0].position
             self._restoration.unfit = None
-            before = log.generation, log.layout
+            generation = log.generation
             restored = yield from self._restoration.restore(partition, log, segment, faults)
-            if not self._stays(partition, log, segment, found) or (log.generation, log.layout) != before:
+            if not self._stays(partition, log, segment, found) or log.generation != generation:
                 return
             if not restored:
                 break
@@ -387,7 +387,8 @@ class Scrubber:
         yield from self._indexes(partition, log, segment, found)
 
     def _scrub(self, partition: Partition, log: PartitionLog, segment: Segment, rebuild: bool) -> Steps:
-        """Read a segment once. Returns None if it is not what it was when that began."""
+        """Read a segment once. Returns None if it is not what it was when that began. That others leave the log meanwhile,
+        or are cleaned, is nothing to it: where one goes sooner than one is read, none would ever be read to its end."""
         aborted = segment.aborted
         found = SegmentScrub(
             log.disk,
@@ -402,15 +403,11 @@ class Scrubber:
             rebuild=SegmentIndex(segment.base_offset, segment.interval_bytes) if rebuild else None,
             suffix=segment.suffix,
         )
-        before = log.generation, log.layout, segment.suffix
+        generation = log.generation
         while not found.done:
             size = yield self._job(found.step)
             self._spend(size)
-            if (
-                not self._rate()
-                or not self._here(partition, log)
-                or (log.generation, log.layout, segment.suffix) != before
-            ):
+            if not self._rate() or not self._stays(partition, log, segment, found) or log.generation != generation:
                 return None
         return found
 
@@ -437,7 +434,7 @@ class Scrubber:
             yield self._sync_log(log, [*files, log.names.listing])
             for ending in wrong:
                 self._mended(log, found.path(ending))
-        aborted, layout = segment.aborted, log.layout
+        aborted, generation = segment.aborted, log.generation
         if (
             not aborted.exists
             or aborted.in_memory
@@ -452,7 +449,7 @@ class Scrubber:
         if not why:
             stored = yield self._job(bound(content_at_rest, log.disk, aborted.path))
             why = "" if stored == content else "it is not what the log says"
-        if why and log.layout == layout and self._stays(partition, log, segment, found):
+        if why and log.generation == generation and self._stays(partition, log, segment, found):
             self._tell(log, aborted.path, why)
             replace_aborted(log, segment, content)
             yield from self._flushed(partition)
