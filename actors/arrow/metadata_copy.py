@@ -6,7 +6,7 @@
    it was committed. A file named quorum-state names the leader, as a controller's does.
 2. A snapshot that begins takes the place of what was there: the leader has deleted the log in between.
 3. What comes goes to the file at once: of a snapshot not more than a slice is in memory, whatever its size. Where temporary
-   files lie in memory (tmpfs), TMPDIR names a better place.
+   files lie in memory (tmpfs), TMPDIR names a better place. What a process that was killed has left goes with the next copy.
 4. An error of the system, as of a full disk, names the directory. What was to be taken may be taken again then. The file may
    end with a part of it, which is written over: it is not cut off, as somebody may be reading it.
 5. A copy that grows for long is kept within a bound by two steps: a newer snapshot is kept beside the log (`mark`), and
@@ -15,14 +15,13 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from itertools import pairwise
-from pathlib import Path
 from types import TracebackType
 
+from actors.arrow.copy_rooms import Room, remove_left
 from actors.client.errors import NotInTime
 from actors.client.operations.tail import Event, Slice, Tail
 from actors.host.client.blocking import Kafka, now_us
@@ -40,8 +39,8 @@ class Copy:
         `segment_bytes`: from which length on a segment is followed by another one; None: there is one."""
         self._on_progress = on_progress
         self._segment_bytes = segment_bytes
-        self._room = tempfile.TemporaryDirectory(prefix="rayft-metadata-")
-        self.path = Path(self._room.name)
+        self._room = Room()
+        self.path = self._room.path
         """The directory, as `replay` takes it."""
         self.begin = 0
         """The offset from which on the state is known: the end of the snapshot, or 0."""
@@ -63,11 +62,12 @@ class Copy:
     def close(self) -> None:
         """Remove the files."""
         self._end()
-        self._room.cleanup()
+        self._room.close()
 
     def fill(self, kafka: Kafka, tail: Tail) -> None:
         """Take all that is committed now. Raises ClientError, also when nothing comes for default.api.timeout.ms, and
         OSError."""
+        remove_left()
         tail.first_high_watermark = -1
         since_us = now_us()
         while not tail.is_caught_up:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from actors.arrow.copy_rooms import remove_left
 from actors.client.errors import ClientError
 from actors.client.operations.leaders import Part
 from actors.client.properties import ClientConfig
@@ -210,6 +211,7 @@ async def cluster(
 ) -> AsyncIterator[Watched]:
     """A running cluster by its address. Where its metadata log may not be read, brokers are asked instead. Raises
     ClientError."""
+    await asyncio.to_thread(remove_left)
     # While no controller leads a broker keeps the question about the quorum, and answers nothing behind it.
     async with Kafka(config) as kafka, Kafka(config) as following, Kafka(config) as quorum:
         tailed = Tailed(following)

@@ -258,6 +258,22 @@ def test_a_page_that_is_ended_by_a_signal_leaves_no_copy(
     assert opened.process.returncode == 0 and list(tmp_path.iterdir()) == []
 
 
+def test_the_copy_of_a_page_that_was_killed_goes_with_the_next_page_and_no_other(
+    cluster: rayft.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with page("-b", cluster.bootstrap_servers) as lives:
+        (kept,) = tmp_path.iterdir()
+        with page("-b", cluster.bootstrap_servers) as killed:
+            killed.process.kill()
+            killed.process.wait()
+        (left,) = {*tmp_path.iterdir()} - {kept}
+        with page("-b", cluster.bootstrap_servers) as opened:
+            assert kept.exists() and not left.exists()
+            assert opened.get("")["well"] and lives.get("")["well"] and lives.get("/tables/topics")["total"] >= 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_page_that_is_opened_while_no_controller_leads_recovers_by_itself() -> None:
     with rayft.Cluster(controllers=1, brokers=1) as own:
         with connect(own.bootstrap_servers) as kafka:
